@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
@@ -39,7 +41,10 @@ func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		found, err := options.manager(manager.Options{LeaderElection: *elect, LeaderElectionID: "nodewise-collector", LeaderElectionReleaseOnCancel: true})
+		found, err := options.manager(manager.Options{
+			LeaderElection: *elect, LeaderElectionID: "nodewise-collector", LeaderElectionReleaseOnCancel: true,
+			Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}, Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		})
 		if err != nil {
 			return err
 		}

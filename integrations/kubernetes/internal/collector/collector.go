@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,7 +28,7 @@ const (
 
 // Collector reads the speed of jobs once in each window.
 type Collector struct {
-	// Cluster reads nodes, pods and the jobs that own them; Logs reads logs.
+	// Cluster reads nodes, pods and the jobs that own them, from a cache; Logs reads logs.
 	Cluster client.Client
 	Logs    kubernetes.Interface
 	// Prometheus answers the queries of jobs; nil = there is none.
@@ -40,7 +39,6 @@ type Collector struct {
 	Window, WarmUp time.Duration
 
 	histories map[types.UID]*history
-	links     map[types.UID]*unstructured.Unstructured
 	pending   []*nodewisev1.AppendProfileRequest
 }
 

@@ -244,6 +244,12 @@ func TestMetricsOverHTTP(t *testing.T) {
 		text = fmt.Sprintf("steps_total %d\nevaluations_total %d\n", each.steps, each.evaluations)
 		w.expect(text, each.expected...)
 	}
+	for _, elsewhere := range []string{"@127.0.0.1:" + port + "/metrics", ":" + port + ".example.com/", "", "//127.0.0.1"} {
+		of := &job{pods: []*corev1.Pod{{}}, annotations: map[string]string{"nodewise.dev/steps-pattern": `(?P<step>\d+)`, "nodewise.dev/metrics": elsewhere}}
+		if _, err := w.collector.present(t.Context(), of, w.end); err == nil || !strings.Contains(err.Error(), ":PORT/PATH") {
+			t.Error(elsewhere, err)
+		}
+	}
 	w.write(pod("first", "", annotations, "phase: Running, containerStatuses: [{name: trainer, restartCount: 1}]"))
 	text = "steps_total 90\n"
 	w.expect("the container restarted")

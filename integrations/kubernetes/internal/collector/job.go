@@ -37,6 +37,8 @@ type job struct {
 
 // jobs returns the jobs that name a profile and have pods with devices.
 func (c *Collector) jobs(ctx context.Context) ([]*job, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout) // a cache that may not list a kind would wait for ever
+	defer cancel()
 	pods, nodes := &corev1.PodList{}, &corev1.NodeList{}
 	if err := c.Cluster.List(ctx, pods); err != nil {
 		return nil, err
@@ -49,14 +51,14 @@ func (c *Collector) jobs(ctx context.Context) ([]*job, error) {
 		devices[node.Name] = jobs.DeviceOf(node.Labels)
 	}
 	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return byIndex(&a, &b) })
-	byUID, objects := map[types.UID]*job{}, map[types.UID]*unstructured.Unstructured{}
+	byUID := map[types.UID]*job{}
 	for index := range pods.Items {
 		pod := &pods.Items[index]
 		count := jobs.Devices(&pod.Spec)
 		if count == 0 || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		owners, err := c.owners(ctx, pod, objects)
+		owners, err := c.owners(ctx, pod)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +86,6 @@ func (c *Collector) jobs(ctx context.Context) ([]*job, error) {
 		of.mixed = of.mixed || pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil || device == "" || device != of.device || count != of.devices
 		of.pods = append(of.pods, pod)
 	}
-	c.links = objects
 	var all []*job
 	for _, each := range byUID {
 		if each.annotations[jobs.Profile] != "" && len(each.pods) > 0 {
@@ -95,30 +96,22 @@ func (c *Collector) jobs(ctx context.Context) ([]*job, error) {
 	return all, nil
 }
 
-// owners returns the objects of known kinds that control a pod, the nearest first. Objects that were read in this window are not read again, nor
-// are Jobs of another object, which say nothing that it does not.
-func (c *Collector) owners(ctx context.Context, pod *corev1.Pod, objects map[types.UID]*unstructured.Unstructured) (found []*unstructured.Unstructured, err error) {
+// owners returns the objects of known kinds that control a pod, the nearest first.
+func (c *Collector) owners(ctx context.Context, pod *corev1.Pod) (found []*unstructured.Unstructured, err error) {
 	for next := metav1.GetControllerOf(pod); next != nil; {
 		kind := schema.FromAPIVersionAndKind(next.APIVersion, next.Kind)
 		if !slices.ContainsFunc(jobs.Kinds, func(known schema.GroupVersionKind) bool { return known.GroupKind() == kind.GroupKind() }) {
 			break
 		}
-		object := objects[next.UID]
-		if link := c.links[next.UID]; object == nil && link != nil && kind.Kind == "Job" && metav1.GetControllerOf(link) != nil {
-			object = link
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(kind)
+		err := c.Cluster.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: next.Name}, object)
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && object.GetUID() != next.UID {
+			break // it was deleted, so the pod will be
 		}
-		if object == nil {
-			object = &unstructured.Unstructured{}
-			object.SetGroupVersionKind(kind)
-			err := c.Cluster.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: next.Name}, object)
-			if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && object.GetUID() != next.UID {
-				break // it was deleted, so the pod will be
-			}
-			if err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, fmt.Errorf("%s %s/%s cannot be read: %w", next.Kind, pod.Namespace, next.Name, err)
 		}
-		objects[next.UID] = object
 		found = append(found, object)
 		next = metav1.GetControllerOf(object)
 	}

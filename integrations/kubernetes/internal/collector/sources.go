@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -43,6 +45,9 @@ func (j *job) source() (string, error) {
 	}
 	return fromLog, nil
 }
+
+// percentOfSteps is what a TrainJob's progress is.
+const percentOfSteps = "percent"
 
 // Names of the current step in the metrics of a TrainJob's status, the first as Transformers writes it; and of its evaluations.
 const (
@@ -109,9 +114,10 @@ func (c *Collector) readLog(ctx context.Context, of *job, begin, end time.Time) 
 // reading is a number that a source states of the present.
 type reading struct {
 	point
-	// counts says that the number is a count, each of so many steps. It is 1 for the current step itself, which stands still in an evaluation.
-	counts bool
-	steps  float64
+	// name says what the number is: steps per second, the current step, or a percentage of all steps.
+	name string
+	// steps is the number of steps in one of a count; 0 = the number is no count.
+	steps float64
 	// evaluated are the lines of evaluations. There was one if they change.
 	evaluated string
 }
@@ -133,13 +139,13 @@ func (c *Collector) readPresent(ctx context.Context, of *job, past *history, fro
 	latest := past.latest
 	past.latest = now
 	switch {
-	case latest == nil, now.counts != latest.counts, now.steps != latest.steps:
+	case latest == nil, now.name != latest.name, now.steps != latest.steps:
 		past.start = now
-	case now.evaluated != latest.evaluated, now.counts && now.value < latest.value, now.counts && now.steps == 1 && now.value == latest.value:
+	case now.evaluated != latest.evaluated, now.steps > 0 && now.value < latest.value, now.name == stepNumber && now.value == latest.value:
 		past.start = now // there was an evaluation, the count started again, or no step was made
 		return nil, nil
 	}
-	if !now.counts {
+	if now.steps == 0 {
 		if begin := end.Add(-c.Window); now.value <= 0 || now.at.Before(begin) || begin.Before(from) {
 			return nil, nil
 		}
@@ -154,6 +160,12 @@ func (c *Collector) readPresent(ctx context.Context, of *job, past *history, fro
 	return &Sample{StepsPerSecond: steps / took.Seconds(), Steps: int32(min(steps, math.MaxInt32)), At: now.at}, nil
 }
 
+// placeOfMetrics is where a pod serves metrics: a port and a path. pods is the client that asks them; they may not send it elsewhere.
+var (
+	placeOfMetrics = regexp.MustCompile(`^:(\d+)((?:/.*)?)$`)
+	pods           = http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+)
+
 // present returns what the source states now; nil = nothing.
 func (c *Collector) present(ctx context.Context, of *job, end time.Time) (*reading, error) {
 	source, err := of.source()
@@ -167,12 +179,16 @@ func (c *Collector) present(ctx context.Context, of *job, end time.Time) (*readi
 	if err != nil {
 		return nil, err
 	}
-	url := "http://" + of.pods[0].Status.PodIP + of.annotations[jobs.Metrics]
+	place := placeOfMetrics.FindStringSubmatch(of.annotations[jobs.Metrics])
+	if place == nil {
+		return nil, fmt.Errorf("annotation %s is %q; give \":PORT/PATH\"", jobs.Metrics, of.annotations[jobs.Metrics])
+	}
+	url := "http://" + net.JoinHostPort(of.pods[0].Status.PodIP, place[1]) + place[2]
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := http.DefaultClient.Do(request)
+	reply, err := pods.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -189,9 +205,12 @@ func (p Pattern) present(lines io.Reader, now time.Time) (*reading, error) {
 	if err != nil || len(points) == 0 {
 		return nil, err
 	}
-	found := &reading{point: points[0], counts: p.name == stepNumber, steps: 1, evaluated: evaluated}
-	if p.name == stepSeconds && found.value > 0 {
-		found.value = 1 / found.value
+	found := &reading{point: points[0], name: p.name, evaluated: evaluated}
+	switch {
+	case p.name == stepNumber:
+		found.steps = 1
+	case p.name == stepSeconds && found.value > 0:
+		found.name, found.value = stepsPerSecond, 1/found.value
 	}
 	return found, nil
 }
@@ -220,5 +239,5 @@ func (j *job) status() (*reading, error) {
 	if err != nil || !stated || total == 0 {
 		return nil, err
 	}
-	return &reading{point: point{at, float64(percentage)}, counts: true, steps: total / 100}, nil
+	return &reading{point: point{at, float64(percentage)}, name: percentOfSteps, steps: total / 100}, nil
 }
