@@ -2,7 +2,6 @@ package collector
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -122,8 +121,8 @@ func (p Pattern) sample(points []point, begin, end time.Time) (Sample, bool) {
 		}
 		first, last := within[0], within[len(within)-1]
 		steps, took := last.value-first.value, last.at.Sub(first.at).Seconds()
-		again := !slices.IsSortedFunc(within, func(a, b point) int { return cmp.Compare(a.value, b.value) })
-		if steps <= 0 || took <= 0 || again { // the count started again
+		again := slices.ContainsFunc(within, func(each point) bool { return each.value < first.value }) // lines of other ranks may lag a little
+		if steps <= 0 || took <= 0 || again {
 			return Sample{}, false
 		}
 		return Sample{StepsPerSecond: steps / took, Steps: int32(min(steps, math.MaxInt32))}, true

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,26 @@ func TestWhatLinesSay(t *testing.T) {
 		if enough != (expected != Sample{}) || math.Abs(found.StepsPerSecond-expected.StepsPerSecond) > 1e-12 || math.Abs(found.Variation-expected.Variation) > 1e-12 ||
 			found.Steps != expected.Steps || found.VariationKnown != expected.VariationKnown {
 			t.Errorf("%s: %+v, not %+v", pattern, found, expected)
+		}
+	}
+}
+
+func TestCountsThatFall(t *testing.T) {
+	pattern, err := ParsePattern(`step (?P<step>\d+)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, expected := range map[string]bool{"100 110 109 120": true, "100 110 90 120": false, "100 100": false} { // another rank, a restart, no step
+		var points []point
+		for index, each := range strings.Fields(text) {
+			value, err := strconv.ParseFloat(each, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			points = append(points, point{begin.Add(time.Duration(index) * time.Second), value})
+		}
+		if _, enough := pattern.sample(points, begin, begin.Add(time.Minute)); enough != expected {
+			t.Error(text, enough)
 		}
 	}
 }

@@ -160,10 +160,10 @@ func (c *Collector) readPresent(ctx context.Context, of *job, past *history, fro
 	return &Sample{StepsPerSecond: steps / took.Seconds(), Steps: int32(min(steps, math.MaxInt32)), At: now.at}, nil
 }
 
-// placeOfMetrics is where a pod serves metrics: a port and a path. pods is the client that asks them; they may not send it elsewhere.
+// placeOfMetrics is where a pod serves metrics: a port and a path. podClient asks pods, which may not send it elsewhere.
 var (
 	placeOfMetrics = regexp.MustCompile(`^:(\d+)((?:/.*)?)$`)
-	pods           = http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	podClient      = http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 )
 
 // present returns what the source states now; nil = nothing.
@@ -188,7 +188,7 @@ func (c *Collector) present(ctx context.Context, of *job, end time.Time) (*readi
 	if err != nil {
 		return nil, err
 	}
-	reply, err := pods.Do(request)
+	reply, err := podClient.Do(request)
 	if err != nil {
 		return nil, err
 	}
