@@ -141,7 +141,7 @@ func torchRuntime(t *testing.T, name, container string) {
 	t.Helper()
 	create(t, read(t, `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: `+name+`, labels: {trainer.kubeflow.org/framework: torch}},
 		spec: {mlPolicy: {numNodes: 1, torch: {}}, template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
-			spec: {template: {spec: {containers: [`+container+`]}}}}}]}}}}`))
+			spec: {template: {spec: {serviceAccountName: default, containers: [`+container+`]}}}}}]}}}}`)) // admission, not started here, would name the account
 }
 
 // setNodes writes the number of nodes of a Job.

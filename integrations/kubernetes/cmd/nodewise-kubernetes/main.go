@@ -5,7 +5,7 @@
 //	nodewise-kubernetes allocator   divides devices among elastic jobs in rounds
 //	nodewise-kubernetes check       answers Kueue's AdmissionChecks: fits into memory, worth its nodes, done by its deadline
 //	nodewise-kubernetes recommender chooses the number of nodes of suspended TrainJobs
-//	nodewise-kubernetes collector   appends the speed of jobs, from their logs or metrics, to profiles
+//	nodewise-kubernetes collector   appends the speed of jobs, from their logs, metrics or status, to profiles
 //	nodewise-kubernetes certificates   creates certificates for the webhook and the extender
 //	nodewise-kubernetes load        sends requests to an extender at a fixed rate, and prints how it answers
 //
@@ -37,7 +37,7 @@ var commands = []command{
 	{"allocator", "divides devices among elastic jobs in rounds", allocatorCommand},
 	{"check", "answers Kueue's AdmissionChecks: fits into memory, worth its nodes, done by its deadline", checkCommand},
 	{"recommender", "chooses the number of nodes of suspended TrainJobs", recommenderCommand},
-	{"collector", "appends the speed of jobs, from their logs or metrics, to profiles", collectorCommand},
+	{"collector", "appends the speed of jobs, from their logs, metrics or status, to profiles", collectorCommand},
 	{"certificates", "creates certificates for the webhook and the extender, installs them, and prints the authority for kube-scheduler", certificatesCommand},
 	{"load", "sends requests to an extender at a fixed rate, and prints how it answers", loadCommand},
 }

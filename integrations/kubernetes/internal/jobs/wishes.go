@@ -31,6 +31,13 @@ const (
 	Steps     = Prefix + "steps-pattern"
 	Metrics   = Prefix + "metrics"
 	Container = Prefix + "container"
+	// MetricsOfStatus as Metrics reads the lines from the metrics of a TrainJob's status.
+	MetricsOfStatus = "status"
+	// Query is a query in PromQL that yields the job's steps per second. Evaluation is the pattern of lines that an evaluation writes. TotalSteps
+	// is the number of steps of the whole job.
+	Query      = Prefix + "metrics-query"
+	Evaluation = Prefix + "evaluation-pattern"
+	TotalSteps = Prefix + "total-steps"
 
 	objective        = Prefix + "objective"
 	share            = Prefix + "share"
