@@ -24,7 +24,7 @@ def count_failures(curves: JobCurves, state: ClusterState) -> JobCurves:
 
     A failure of any device of a job, servers included, stops the job, and it restarts from its last checkpoint.
     Asynchronous training continues without the node that failed until that is replaced. Failures at constant rates add
-    up.
+    up. The share is that of a long run: it does not fall with the work that is left, so that shares of time stay valid.
     """
     rows = curves.curves
     job = np.repeat(np.arange(len(state.jobs)), np.diff(rows.offsets))

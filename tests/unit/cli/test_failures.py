@@ -16,12 +16,14 @@ from nodewise_cli.inputs.node_events import Outage
 
 OPTIONS = ("--nodes", "64", "--devices-per-node", "8", "--hours", "720")
 SLURM = """Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User
-alpha||2026-01-01T00:00:00|Unknown||Cluster registered TRES|
-alpha|n1|2026-01-03T10:00:00|2026-01-03T11:00:00|DOWN*|Not responding|slurm(64030)
-alpha|n1|2026-01-03T11:00:00|2026-01-03T14:00:00|DOWN+DRAIN|bad fan|root(0)
-alpha|n2|2026-01-09T00:00:00|Unknown|FAIL|GPU lost|root(0)
-alpha|n3|2026-01-10T00:00:00|2026-01-11T00:00:00|DRAIN|kernel update|root(0)
+tests||2026-01-01T00:00:00|Unknown||Cluster Registered TRES|
+tests|n1|2026-01-03T10:00:00|2026-01-03T11:00:00|DOWN*|Not responding|slurm(64030)
+tests|n1|2026-01-03T11:00:00|2026-01-03T14:00:00|DRAIN|"fan | broken|root(0)
+tests|n2|2026-01-09T00:00:00|Unknown|FAIL|GPU lost|root(0)
+tests|n3|2026-01-10T00:00:00|2026-01-10T06:00:00|DRAIN|kernel update|root(0)
+tests|n3|2026-01-10T06:00:00|2026-01-11T00:00:00|DOWN|reboot|root(0)
 """
+"""As Slurm 22.05 with slurmdbd prints it."""
 
 
 def event(node: str, reason: str = "NodeNotReady", **changes: Any) -> dict[str, Any]:
@@ -38,7 +40,8 @@ def event(node: str, reason: str = "NodeNotReady", **changes: Any) -> dict[str, 
 KUBERNETES = {
     "kind": "List",
     "items": [
-        event("n1", count=3),
+        event("n1", count=3, source={"component": "node-controller"}),
+        event("n1", source={"component": "kubelet", "host": "n1"}),
         event("n2", firstTimestamp=None, lastTimestamp=None, count=None, eventTime="2026-01-04T10:00:00.000000Z"),
         event("n3", "NodeHasDiskPressure"),
         event("pod", involvedObject={"kind": "Pod", "name": "pod"}),
@@ -61,7 +64,7 @@ def write(path: Path, content: str) -> Path:
 
 def test_events_of_slurm(tmp_path: Path) -> None:
     found = answer(write(tmp_path / "events.txt", SLURM))
-    # One of n1, whose second event follows the first without a gap, and one of n2; n3 was drained.
+    # One of n1, whose second event follows the first without a gap, and one of n2; n3 was drained before it went down.
     assert (found["failures"], found["nodes"]) == (2, 2)
     assert found["device_hours"] == 8 * (64 * 720 - 4)
     assert found["device_hours_between_failures"] == found["device_hours"] / 2

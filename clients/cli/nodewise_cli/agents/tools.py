@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from nodewise_cli.agents.answers import Figure, FullAnswer, Row, count_of, figures_of, memory_of, row_of
+from nodewise_cli.agents.answers import Figure, FullAnswer, Row, figures_of, memory_of, row_of
 from nodewise_cli.agents.arguments import (
     Arguments,
     CardQuestion,
@@ -30,7 +30,7 @@ from nodewise_cli.views import diagnose as diagnose_view
 from nodewise_cli.views import plan as plan_view
 from nodewise_cli.views import predict as predict_view
 from nodewise_cli.views import suggest as suggest_view
-from nodewise_cli.views.numbers import format_number, lasting, milliseconds, percent
+from nodewise_cli.views.numbers import count_of, format_number, lasting, milliseconds, percent
 from nodewise_cli.views.units import Unit, unit_of
 from nodewise_client import (
     AppendProfileRequest,

@@ -12,7 +12,7 @@ from nodewise_cli.commands.options import AsJson
 from nodewise_cli.console import print_json, say
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.node_events import Outage, read_outages
-from nodewise_cli.views.numbers import format_number, lasting
+from nodewise_cli.views.numbers import count_of, format_number, lasting
 
 __all__ = ["failures"]
 
@@ -52,8 +52,9 @@ def failures(
 ) -> None:
     """Estimate the mean device-hours between failures of a cluster from the events of its nodes.
 
-    Failures are nodes that went down or failed (Slurm) or were not ready (Kubernetes); drained nodes are not counted.
-    `nodewise card` and `nodewise schedule` take the result as --device-hours-between-failures.
+    Failures are nodes that went down or failed (Slurm) or were not ready (Kubernetes, which deletes events after an
+    hour: collect them); nodes that were drained first are not counted. `nodewise card` and `nodewise schedule` take the
+    result as --device-hours-between-failures.
     """
     rate = _rate(read_outages(events), nodes, devices_per_node, hours)
     if as_json:
@@ -108,7 +109,7 @@ def _show(rate: FailureRate) -> None:
         say(f"No failure in {total} device-hours: more than {low} device-hours between failures, with 95 %.")
     else:
         say(
-            f"{rate.failures:,} failures of {rate.nodes:,} nodes in {total} device-hours: "
+            f"{count_of(rate.failures, 'failure')} of {count_of(rate.nodes, 'node')} in {total} device-hours: "
             f"{format_number(rate.between)} device-hours between failures (90 %: {low} to {format_number(rate.upper)})."
         )
     if rate.mean_outage_s is not None:

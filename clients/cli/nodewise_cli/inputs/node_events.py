@@ -16,21 +16,23 @@ __all__ = ["Outage", "read_outages"]
 
 _COLUMNS: Final = ("NodeName", "TimeStart", "TimeEnd", "State")
 _FAILED: Final = ("DOWN", "FAIL")
-"""How states begin in which Slurm ends the jobs of a node; a drained node finishes its jobs."""
+"""How states begin in which Slurm ends the jobs of a node; a node that is drained finishes them first."""
 _NOT_READY: Final = "NodeNotReady"
+_KUBELET: Final = "kubelet"
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A node that lost its jobs: when it failed and was back, in seconds; None = not known."""
+    """A node that was not there: from when to when, in seconds (None = not known), and whether it lost its jobs."""
 
     node: str
     begin_s: float
     end_s: float | None = None
+    fails: bool = True
 
 
 def read_outages(path: Path) -> list[Outage]:
-    """The outages in a file; events of one node that follow each other without a gap are one outage.
+    """The failures in a file. Events of one node without a gap are one outage, which begins as its first event does.
 
     Raises
     ------
@@ -46,29 +48,33 @@ def read_outages(path: Path) -> list[Outage]:
             outages.append(event)
         elif event.end_s is None or event.end_s > last.end_s:
             outages[-1] = replace(last, end_s=event.end_s)
-    return outages
+    return [outage for outage in outages if outage.fails]
 
 
 def _of_slurm(path: Path, text: str) -> Iterator[Outage]:
-    rows = csv.DictReader(text.splitlines(), delimiter="|")
+    # Reasons are the last column, and may hold anything.
+    rows = csv.DictReader(text.splitlines(), delimiter="|", quoting=csv.QUOTE_NONE)
     if not set(_COLUMNS) <= set(rows.fieldnames or ()):
         command = f"sacctmgr show event -P format={','.join(_COLUMNS)}"
         raise InputError(f"{path}: must be what `{command}` prints, or `kubectl get events -A -o json`")
     for row in rows:
         # Events of the whole cluster have no node.
-        if row["NodeName"] and row["State"].upper().startswith(_FAILED):
+        if row["NodeName"]:
             begin_s = _seconds(row["TimeStart"])
             if begin_s is None:
                 place = f"{path}: line {rows.line_num}: TimeStart"
                 raise InputError(f"{place}: must be a time such as 2026-01-31T09:30:00, found {row['TimeStart']!r}")
-            yield Outage(row["NodeName"], begin_s, _seconds(row["TimeEnd"]))
+            fails = row["State"].startswith(_FAILED)
+            yield Outage(row["NodeName"], begin_s, _seconds(row["TimeEnd"]), fails)
 
 
 def _of_kubernetes(path: Path, text: str) -> Iterator[Outage]:
     try:
         items = json.loads(text)["items"]
         for item in items:
-            if item["involvedObject"]["kind"] == "Node" and item["reason"] == _NOT_READY:
+            is_of_node = item["involvedObject"]["kind"] == "Node" and item["reason"] == _NOT_READY
+            # The kubelet may report what the node controller reports too.
+            if is_of_node and (item.get("source") or {}).get("component") != _KUBELET:
                 yield from _outages(item)
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{path}: must be what `kubectl get events -A -o json` prints, with items") from None
