@@ -36,6 +36,7 @@ _COMMANDS: Final = {
         "schedule": ("schedule", "Share a cluster among jobs by predicted throughput."),
         "simulate": ("simulate", "Simulate how policies schedule jobs over time."),
         "sweep": ("sweep", "Compare policies over loads, seeds and prediction errors."),
+        "failures": ("failures", "Estimate how often devices of a cluster fail."),
     },
     "Traces": {
         "diagnose": ("diagnose", "Find what bounds recorded steps, and what would help."),

@@ -28,10 +28,10 @@ from nodewise.domain.completion_offers import (
 from nodewise.domain.completions import Completion, CompletionTerms
 from nodewise.domain.configurations import SyncMode
 from nodewise.domain.errors import NodewiseError, Refusal
+from nodewise.domain.failures import RESTART_S, assumed_save_s
 from nodewise.domain.lifetimes import ExponentialLifetimes, LifetimeLaw
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import UNATTRIBUTED, RowStatus
-from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question
 
@@ -51,9 +51,6 @@ __all__ = [
 HOUR_S: Final = 3600.0
 JOULES_PER_KWH: Final = 3.6e6
 DEVICE_HOURS: Final = 50_000.0
-RESTART_S: Final = 600.0
-SAVED_BYTES_PER_S: Final = 1e9
-SAVE_S: Final = 60.0
 HOST_RATIO: Final = 1.4
 COMPUTING: Final = ("compute", "optimizer", "update")
 """Parts of a step for which a device computes; in the others it communicates or waits."""
@@ -246,7 +243,13 @@ def _complete(
         restart_s = RESTART_S
         text = "detection, a new node and start-up; state what your jobs take"
         assumptions.append(RunAssumption("failures.restart_seconds", restart_s, text))
-    checkpoints = failures.checkpoints or _assumed_checkpoints(run.question.profile, answer, assumptions)
+    checkpoints = failures.checkpoints
+    if checkpoints is None:
+        parameter_bytes = run.question.profile.workload.parameter_bytes
+        per_node = rows.workers[:1] / rows.nodes[:1]
+        save_s, text = assumed_save_s(parameter_bytes, answer.predictions.extra, per_node)
+        assumptions.append(RunAssumption("failures.checkpoints.seconds", float(save_s[0]), text))
+        checkpoints = CompletionCheckpoints(seconds=float(save_s[0]))
     units = nodes if continues else 1
     mean_s = device_hours * HOUR_S / (workers / units)
     offer = CompletionOffer(
@@ -275,25 +278,6 @@ def _complete(
     )
     samples = remaining_samples(run.objective, run.question.profile)
     return complete_offer(completion_estimator(answers), "run", offer, samples, speeds, terms)
-
-
-def _assumed_checkpoints(profile: Profile, answer: Answer, assumptions: list[RunAssumption]) -> CompletionCheckpoints:
-    """Checkpoints whose duration follows from the memory of weights and optimizer, or from the parameters."""
-    extra, rows = answer.predictions.extra, answer.configurations
-    per_device = sum(
-        float(extra[name][0]) for name in ("memory_weights_bytes", "memory_optimizer_bytes") if name in extra
-    )
-    parameter_bytes = profile.workload.parameter_bytes
-    if per_device:
-        seconds = per_device * int(rows.workers[0]) / int(rows.nodes[0]) / SAVED_BYTES_PER_S
-        text = "each node writes weights and optimizer state of its devices at 1 GB/s"
-    elif parameter_bytes:
-        seconds = 3.0 * parameter_bytes / SAVED_BYTES_PER_S
-        text = "one node writes the parameters and two moments of each at 1 GB/s"
-    else:
-        seconds, text = SAVE_S, "the size of the model is not known"
-    assumptions.append(RunAssumption("failures.checkpoints.seconds", seconds, text))
-    return CompletionCheckpoints(seconds=seconds)
 
 
 def _energy(
