@@ -15,7 +15,16 @@ import numpy as np
 
 from nodewise.completion.estimate import complete_offer, completion_estimator, remaining_samples
 from nodewise.completion.questions import OfferResult
-from nodewise.completion.run_energy import NORMAL_90, DevicePower, Quantity, device_power, device_watts
+from nodewise.completion.run_energy import (
+    MEMORY_BOUND_SHARE,
+    NORMAL_90,
+    OTHER_SHARE,
+    TRANSFORMER_SHARE,
+    DevicePower,
+    Quantity,
+    device_power,
+    device_watts,
+)
 from nodewise.completion.speeds import Speeds, log_spread_of
 from nodewise.domain.budget import Budget
 from nodewise.domain.completion_offers import (
@@ -32,6 +41,7 @@ from nodewise.domain.failures import RESTART_S, assumed_save_s
 from nodewise.domain.lifetimes import ExponentialLifetimes, LifetimeLaw
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import UNATTRIBUTED, RowStatus
+from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question
 
@@ -286,20 +296,24 @@ def _energy(
     """Energy of the run: power while it runs, that of waiting devices while it restarts."""
     facts, asked, completion = _facts(answers, answer), run.power, result.completion
     assert completion is not None
-    is_transformer = run.question.profile.workload.transformer is not None
+    workload = run.question.profile.workload
+    is_transformer = workload.transformer is not None
+    ratio = _compute_ratio(answer)
+    utilisation = None if is_transformer else _utilisation(workload, facts, answer, ratio)
     idle = facts.get("idle_watts") if asked.idle_watts is None else asked.idle_watts
     power = device_power(
         facts.get("power_limit_watts"),
         transformer=is_transformer,
         idle_watts=idle,
         training_watts=asked.training_watts,
+        transformer_watts=facts.get("transformer_watts"),
+        utilisation=utilisation,
     )
     mean_s = completion.time_s.mean
     if power is None or mean_s is None:
         return None, power
     if asked.training_watts is None:
-        kind = "transformers" if is_transformer else "other networks"
-        text = f"what {kind} drew in published runs, as a share of the limit of {facts['power_limit_watts']:g} W"
+        text = _power_source(facts, is_transformer=is_transformer, utilisation=utilisation)
         assumptions.append(RunAssumption("power.training_watts", power.training_watts, text))
     if asked.idle_watts is None:
         text = "measured while the device waits for its host" if idle is not None else "a fifth of the device's limit"
@@ -312,7 +326,6 @@ def _energy(
     if facility is None:
         facility = 1.0
         assumptions.append(RunAssumption("power.power_usage_effectiveness", facility, "cooling is not counted"))
-    ratio = _compute_ratio(answer)
     watts = Quantity.lognormal(device_watts(power, ratio), power.log_spread)
     workers = int(answer.configurations.workers[0])
     restart_s = 0.0 if completion.breakdown is None else completion.breakdown.restart_s
@@ -331,6 +344,28 @@ def _energy(
         co2_grams=None if grid is None else joules.times(grid / JOULES_PER_KWH),
     )
     return energy, power
+
+
+def _power_source(facts: dict[str, float], *, is_transformer: bool, utilisation: float | None) -> str:
+    """Where the power of a device that computes comes from."""
+    if "transformer_watts" in facts:
+        level = f"{facts['transformer_watts']:g} W, which transformers drew on the device in published runs"
+    else:
+        level = f"{TRANSFORMER_SHARE:.0%} of the limit of {facts['power_limit_watts']:g} W, as transformers drew"
+    if is_transformer:
+        return level
+    if utilisation is None:
+        return f"{OTHER_SHARE:.0%}, as other networks drew, of {level}"
+    return f"{MEMORY_BOUND_SHARE:.0%}, and more by the utilisation of {utilisation:.0%}, of {level}"
+
+
+def _utilisation(workload: Workload, facts: dict[str, float], answer: Answer, compute_ratio: float) -> float | None:
+    """Operations per second of a device that computes, divided by the peak of the number format; None = unknown."""
+    peak = facts.get(f"{workload.precision}_flops_per_s")
+    if not peak or not workload.flops_per_sample:
+        return None
+    per_device = workload.flops_per_sample * float(answer.samples_per_s[0]) / int(answer.configurations.workers[0])
+    return min(per_device / (peak * compute_ratio), 1.0)
 
 
 def _compute_ratio(answer: Answer) -> float:
