@@ -61,7 +61,7 @@ async function store(name: string, knee: number, more: object = {}, nodes = [1, 
   const response = await fetch(`${http}/v1/profiles/${name}:append`, {
     method: "POST",
     headers: { "content-type": "application/json" },
-    body: JSON.stringify({ requestId: `${name} ${nodes}`, content, ...more }),
+    body: JSON.stringify({ requestId: `${name}~${nodes.join("-")}`, content, ...more }),
   });
   assert.equal(response.status, 200, await response.text());
 }
