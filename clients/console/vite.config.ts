@@ -25,6 +25,8 @@ export default defineConfig({
   build: {
     outDir: "nodewise_console/static",
     emptyOutDir: true,
+    // These have light-dark(): what replaces it for older ones does not follow the choice of colours.
+    cssTarget: ["chrome123", "firefox120", "safari17.5"],
     modulePreload: { polyfill: false },
     rollupOptions: { output: { entryFileNames: "console.js", assetFileNames: "console.[ext]" } },
   },

@@ -10,6 +10,8 @@ export interface Column<Row> {
   title: string;
   value: (row: Row) => number | string | undefined;
   show?: (row: Row) => ComponentChildren;
+  /** Class of a cell. */
+  className?: (row: Row) => string;
   numeric?: boolean;
 }
 
@@ -68,7 +70,7 @@ export function SortableTable<Row>({
           {sorted.slice(0, all ? undefined : most).map((row) => (
             <tr key={keyOf(row)} class={keyOf(row) === chosen ? "chosen" : ""} onClick={() => onChoose?.(row)}>
               {columns.map((each) => (
-                <td key={each.name} class={each.numeric ? "numeric" : ""}>
+                <td key={each.name} class={`${each.numeric ? "numeric" : ""} ${each.className?.(row) ?? ""}`}>
                   {each.show ? each.show(row) : plain(each.value(row))}
                 </td>
               ))}

@@ -37,6 +37,8 @@ _PRECISIONS: Final = {
 }
 _HEAD_SIZES: Final = {"qwen": "kv_channels", "zamba2": "attention_head_dim"}
 """Keys of a head's width other than `head_dim`."""
+_MOST_LAYERS: Final = 4096
+"""Each layer is an entry of a list; the deepest models have a few hundred."""
 _MUST_BE_STATED: Final = {
     "layers_count": "layers",
     "hidden_size": "hidden_size",
@@ -110,7 +112,7 @@ class _Import(Reader):
         names = {**USUAL, **family.names}
         hidden_size = self.count(names["hidden_size"])
         heads = self.count(names["attention_heads"])
-        layers = self.count(names["layers"])
+        layers = self._layers(names["layers"])
         feed_forward = self._feed_forward(names["feed_forward_size"], hidden_size, family)
         transformer: dict[str, Any] = {
             "layers_count": layers,
@@ -171,6 +173,12 @@ class _Import(Reader):
         """What a transformer must state, with the numbers that are there under their usual names."""
         values = {field: self.config.get(USUAL[name][0]) for field, name in _MUST_BE_STATED.items()}
         return ", ".join(f"{field} ({value})" if isinstance(value, int) else field for field, value in values.items())
+
+    def _layers(self, names: tuple[str, ...]) -> int:
+        layers = self.count(names)
+        if layers > _MOST_LAYERS:
+            raise self.wrong(self.present(names), f"must be at most {_MOST_LAYERS}, found {layers}")
+        return layers
 
     def _feed_forward(self, names: tuple[str, ...], hidden_size: int, family: Family) -> int:
         if "expansion_ratio" in names and self.config.get("expansion_ratio") is not None:

@@ -10,10 +10,12 @@ import { useMemo, useState } from "preact/hooks";
 import { AnswerView, Failure, useAnswer } from "../answer.js";
 import { Dots } from "../charts/dots.js";
 import { Gantt, type GanttJob } from "../charts/gantt.js";
+import { Lines, type Series } from "../charts/lines.js";
 import { count, number, percent, seconds, words } from "../format.js";
-import { type PoolText, poolsOf } from "../model.js";
+import { type PoolText, poolsOf } from "../pools.js";
 import { link, useParameter } from "../router.js";
 import { server } from "../server.js";
+import { meanOf } from "../statistics.js";
 import { Long, SortableTable } from "../table.js";
 
 const HOUR = 3600;
@@ -198,6 +200,49 @@ interface Played {
   policy: string;
   result: SimulationResult;
   jobs: GanttJob[];
+  /** Times from arrival to completion, ascending, of each repetition. */
+  times: number[][];
+}
+
+/** What is simulated, apart from the policy. */
+interface Setting {
+  pools: readonly PoolText[];
+  names: readonly string[];
+  samples: number;
+  hours: number;
+  repetitions: number;
+}
+
+function simulate(
+  { pools, names, samples, hours, repetitions }: Setting,
+  policy: string,
+  error: number,
+  signal: AbortSignal,
+) {
+  // Half of the error's variance is that of whole curves, half that of single rows.
+  const sigma = (error * Math.sqrt(Math.PI / 2)) / Math.SQRT2;
+  return server().simulate(
+    {
+      cluster: clusterOf(pools),
+      policy,
+      jobs: {
+        count: names.length,
+        jobIds: [...names],
+        arrivalSeconds: names.map((_, index) => (index * hours * HOUR) / Math.max(1, names.length)),
+        workSamples: [samples],
+        curveIndexes: names.map((_, index) => index),
+      },
+      curves: names.map((name) => ({ source: { case: "profile" as const, value: { profile: profileSource(name) } } })),
+      settings: {
+        earlyStops: { probability: EARLY_STOPS, progressShares: [] },
+        ...(error ? { predictionError: { jobSigma: sigma, rowSigma: sigma } } : {}),
+      },
+      repetitionsCount: repetitions,
+      includeJobs: true,
+      includeTimeline: true,
+    },
+    { signal, timeoutMs: 300_000 },
+  );
 }
 
 function SimulationView({ pools, prefix, samples, policies }: Question & { policies: readonly string[] }) {
@@ -205,32 +250,22 @@ function SimulationView({ pools, prefix, samples, policies }: Question & { polic
   const [repetitions, setRepetitions] = useParameter("repetitions", "5");
   const [shown, setShown] = useState(0);
   const key = JSON.stringify([pools, prefix, samples, policies, hours, repetitions]);
-  const answer = useAnswer(policies.length ? key : undefined, async (signal): Promise<Played[]> => {
-    const names = await predictableJobs(await jobNames(prefix, signal), pools, signal);
-    const requests = policies.map((policy) =>
-      server().simulate(
-        {
-          cluster: clusterOf(pools),
-          policy,
-          jobs: {
-            count: names.length,
-            jobIds: names,
-            arrivalSeconds: names.map((_, index) => (index * Number(hours) * HOUR) / Math.max(1, names.length)),
-            workSamples: [samples],
-            curveIndexes: names.map((_, index) => index),
-          },
-          curves: names.map((name) => ({ source: { case: "profile" as const, value: { profile: profileSource(name) } } })),
-          settings: { earlyStops: { probability: EARLY_STOPS, progressShares: [] } },
-          repetitionsCount: Math.max(1, Math.trunc(Number(repetitions)) || 1),
-          includeJobs: true,
-          includeTimeline: true,
-        },
-        { signal, timeoutMs: 300_000 },
-      ),
-    );
-    const answers = await Promise.all(requests);
-    return answers.map(({ result, pieces }) => ({ policy: result.policy, result, jobs: ganttOf(pieces) }));
-  });
+  const answer = useAnswer(
+    policies.length ? key : undefined,
+    async (signal): Promise<{ setting: Setting; played: Played[] }> => {
+      const names = await predictableJobs(await jobNames(prefix, signal), pools, signal);
+      const setting = { pools, names, samples, hours: Number(hours), repetitions: countOf(repetitions) };
+      const requests = policies.map((policy) => simulate(setting, policy, 0, signal));
+      const answers = await Promise.all(requests);
+      const played = answers.map(({ result, pieces }) => ({
+        policy: result.policy,
+        result,
+        jobs: ganttOf(pieces),
+        times: timesOf(pieces),
+      }));
+      return { setting, played };
+    },
+  );
   return (
     <>
       <form class="controls" onSubmit={(event) => event.preventDefault()}>
@@ -249,10 +284,20 @@ function SimulationView({ pools, prefix, samples, policies }: Question & { polic
           />
         </label>
       </form>
-      <AnswerView answer={answer}>{(played) => <Policies played={played} shown={shown} onShow={setShown} />}</AnswerView>
+      <AnswerView answer={answer}>
+        {({ setting, played }) => (
+          <>
+            <Policies played={played} shown={shown} onShow={setShown} />
+            <ValueOfPrediction setting={setting} policy={(played[shown] ?? played[0])?.policy ?? ""} />
+          </>
+        )}
+      </AnswerView>
     </>
   );
 }
+
+/** A number of repetitions from text. */
+const countOf = (text: string) => Math.max(1, Math.trunc(Number(text)) || 1);
 
 /** The jobs that can be predicted on the pools; a simulation refuses all others. */
 async function predictableJobs(
@@ -263,6 +308,30 @@ async function predictableJobs(
   const jobs = names.map((jobId) => ({ jobId, profile: profileSource(jobId), remainingSamples: 1 }));
   const { allocations } = await server().schedule({ cluster: clusterOf(pools), jobs }, { signal, timeoutMs: 60_000 });
   return allocations.flatMap((each) => (each.problem ? [] : [each.jobId]));
+}
+
+/** Times from arrival to completion, ascending, by repetition. */
+function timesOf(pieces: readonly { case: string; value: unknown }[]): number[][] {
+  const times = new Map<number, number[]>();
+  for (const piece of pieces)
+    if (piece.case === "jobs") {
+      const { seed, arrivalSeconds, completionSeconds } = piece.value as SimulationJobRows;
+      const before = times.get(seed) ?? [];
+      times.set(seed, [...before, ...completionSeconds.map((end, row) => end - (arrivalSeconds[row] ?? 0))]);
+    }
+  return [...times.values()].map((each) => each.sort((a, b) => a - b));
+}
+
+const MOMENTS = 60;
+
+/** The share of jobs that are done within a time of their arrival, with its confidence over the repetitions. */
+function distributionOf({ policy, times }: Played, jobsCount: number, longest: number): Series {
+  const points = Array.from({ length: MOMENTS + 1 }, (_, index) => {
+    const x = (longest * index) / MOMENTS;
+    const { value, lower, upper } = meanOf(times.map((each) => each.filter((time) => time <= x).length / jobsCount));
+    return { x, y: value, lower: lower && Math.max(0, lower), upper: upper && Math.min(1, upper) };
+  });
+  return { name: policy, points };
 }
 
 function ganttOf(pieces: readonly { case: string; value: unknown }[]): GanttJob[] {
@@ -312,6 +381,7 @@ function Policies({ played, shown, onShow }: { played: readonly Played[]; shown:
   if (!best || !chosen) return <p class="empty">No policy was asked about.</p>;
   const mean = (each: Played) => figure(each, SimulationMeasure.AVERAGE_JCT_SECONDS)?.mean ?? 0;
   const ties = played.filter((each) => each !== best && mean(each) <= mean(best) * 1.0001);
+  const longest = Math.max(...[best, chosen].flatMap((each) => each.times.map((time) => time.at(-1) ?? 0)), 1);
   const times = (each: Played) => each.result.runs.map((run) => run.averageJctSeconds ?? 0);
   return (
     <>
@@ -332,21 +402,22 @@ function Policies({ played, shown, onShow }: { played: readonly Played[]; shown:
         format={seconds}
       />
       <Dots
-        title={`Completion time relative to ${best.policy}, on the same seeds`}
+        title={`Completion time relative to ${best.policy}, on the same seeds, with its 95 % confidence`}
         reference={1}
         rows={played
           .filter((each) => each !== best)
           .map((each) => {
             const ratios = times(each).map((time, index) => time / (times(best)[index] || 1));
-            return {
-              label: each.policy,
-              value: ratios.reduce((a, b) => a + b, 0) / ratios.length,
-              lower: Math.min(...ratios),
-              upper: Math.max(...ratios),
-              values: ratios,
-            };
+            return { label: each.policy, ...meanOf(ratios), values: ratios };
           })}
         format={number}
+      />
+      <Lines
+        title="Share of jobs that complete within a time of their arrival, with its 95 % confidence"
+        series={(chosen === best ? [best] : [best, chosen]).map((each) => distributionOf(each, each.jobs.length, longest))}
+        xLabel="from arrival to completion"
+        format={percent}
+        formatX={seconds}
       />
       <SortableTable
         caption="Policies"
@@ -380,4 +451,69 @@ function Policies({ played, shown, onShow }: { played: readonly Played[]; shown:
       />
     </>
   );
+}
+
+/** Mean absolute errors of predictions that are compared. */
+const ERRORS = [0.05, 0.1, 0.2, 0.4];
+
+/** What errors of predictions cost: the same jobs and seeds, where the policy sees other curves than the true ones. */
+function ValueOfPrediction({ setting, policy }: { setting: Setting; policy: string }) {
+  const key = JSON.stringify([setting, policy]);
+  const [asked, setAsked] = useState<string>();
+  const answer = useAnswer(asked === key ? key : undefined, async (signal) => {
+    const estimators = await server().listEstimators({}, { signal }).all();
+    const measured = estimators.find(({ plugin, score }) => plugin?.name === "auto" && score)?.score?.meanAbsoluteLogError;
+    const errors = [0, ...ERRORS, ...(measured ? [measured] : [])].sort((a, b) => a - b);
+    const answers = await Promise.all(errors.map((error) => simulate(setting, policy, error, signal)));
+    const times = answers.map(({ result }) => result.runs.map((run) => run.averageJctSeconds ?? 0));
+    const rows = errors.slice(1).map((error, index) => {
+      const ratios = (times[index + 1] as number[]).map((time, run) => time / (times[0]?.[run] || 1));
+      return { error, isMeasured: error === measured, values: ratios, ...meanOf(ratios) };
+    });
+    return { policy: answers[0]?.result.policy ?? policy, rows };
+  });
+  return (
+    <section>
+      <h2>What better predictions are worth</h2>
+      <p class="quiet">
+        The policy sees each curve with a random error, and the jobs run by the true curve. A policy that does not predict is
+        not affected.
+      </p>
+      <button type="button" disabled={asked === key} onClick={() => setAsked(key)}>
+        Compare errors under {policy}
+      </button>
+      {asked === key && (
+        <AnswerView answer={answer}>
+          {({ policy: name, rows }) => {
+            const measured = rows.find(({ isMeasured }) => isMeasured);
+            const shown = measured ?? rows.find(({ error }) => error === 0.2);
+            return (
+              <>
+                <p class="sentence">
+                  With {measured ? "the error that was measured here, " : "a mean error of "}
+                  {percent(shown?.error)}, {name} completes the jobs {changeOf(shown?.value ?? 1)} than with perfect
+                  predictions
+                  {shown?.upper !== undefined && ` (from ${changeOf(shown.lower ?? 1)} to ${changeOf(shown.upper)})`}.
+                </p>
+                <Dots
+                  title="Mean completion time by the mean error of predictions, relative to none, with its 95 % confidence"
+                  reference={1}
+                  rows={rows.map(({ error, isMeasured, ...row }) => ({
+                    ...row,
+                    label: `${percent(error)}${isMeasured ? ", measured" : ""}`,
+                  }))}
+                  format={number}
+                />
+              </>
+            );
+          }}
+        </AnswerView>
+      )}
+    </section>
+  );
+}
+
+/** A ratio of times in words. */
+function changeOf(ratio: number): string {
+  return `${percent(Math.abs(ratio - 1))} ${ratio < 1 ? "sooner" : "later"}`;
 }

@@ -1,12 +1,21 @@
+import { fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { type PredictionRow, profileSource, rows } from "@nodewise/client";
-import { type Configurations, Recomputation } from "@nodewise/client/v1";
+import {
+  type Configurations,
+  ConfigurationsSchema,
+  Recomputation,
+  type Workload,
+  WorkloadSchema,
+} from "@nodewise/client/v1";
 import { MemoryFit, type PlanProgress, type PlanResult } from "@nodewise/client/v1beta1";
 import { useEffect, useState } from "preact/hooks";
-import { AnswerView, Failure, useAnswer } from "../answer.js";
-import { RowBars } from "../charts/bars.js";
+import { AnswerView, Failure, useAnswer, useDelayed } from "../answer.js";
+import { Areas } from "../charts/areas.js";
+import { coloursOfParts, RowBars } from "../charts/bars.js";
 import { Scatter } from "../charts/scatter.js";
+import { convert } from "../convert.js";
 import { bytes, count, number, percent, seconds, words } from "../format.js";
-import { poolsOf, workloadOf } from "../model.js";
+import { poolsOf } from "../pools.js";
 import { useParameter } from "../router.js";
 import { server } from "../server.js";
 import { SortableTable } from "../table.js";
@@ -34,9 +43,31 @@ function useModel(): [string, (text: string) => void] {
   return [text, setText];
 }
 
+/** A model as the server's reader of `config.json` understands it. */
+interface Model {
+  workload: Workload;
+  /** What it assumes. */
+  notes: string[];
+}
+
+async function readModel(text: string, sequenceLength: number | undefined, signal: AbortSignal): Promise<Model> {
+  let config: unknown;
+  try {
+    config = JSON.parse(text);
+  } catch {
+    throw new Error("The file is not valid JSON. Give the config.json of a model.");
+  }
+  const { workload, notes } = await convert<{ workload: JsonValue; notes: string[] }>(
+    "model",
+    { config, sequenceLength },
+    signal,
+  );
+  return { workload: fromJson(WorkloadSchema, workload, { ignoreUnknownFields: true }), notes };
+}
+
 /** Best layouts of a model on devices: in words, as a frontier, and with what to paste. */
 export function Plan() {
-  const [model, setModel] = useModel();
+  const [text, setText] = useModel();
   const [devices, setDevices] = useParameter("devices", "h100=4x8");
   const [batch, setBatch] = useParameter("batch", "512");
   const [sequence, setSequence] = useParameter("sequence", "4096");
@@ -44,29 +75,35 @@ export function Plan() {
   const [tokens, setTokens] = useParameter("tokens", "1e11");
   const [asked, setAsked] = useState<string>();
   const [progress, setProgress] = useState<PlanProgress>();
+  const model = useAnswer(useDelayed(JSON.stringify([text, sequence])), (signal) =>
+    readModel(text, Number(sequence) || undefined, signal),
+  );
+  const workload: Workload | undefined =
+    model.state === "ready" && !model.stale ? { ...model.value.workload, precision } : undefined;
   let problem: Error | undefined;
   let request: Parameters<ReturnType<typeof server>["plan"]>[0] | undefined;
   try {
-    const workload = workloadOf(model, Number(sequence) || undefined);
-    request = {
-      profile: profileSource({ workload: { ...workload, ...(precision ? { precision } : {}) } }),
-      constraints: {
-        pools: poolsOf(devices).map(({ deviceName, nodes, devicesPerNode }) => ({
-          deviceName,
-          nodes: { ranges: [{ first: 1, last: nodes }] },
-          workersPerNode: devicesPerNode,
-        })),
-        globalBatchSamples: { values: [Number(batch)] },
-      },
-    };
+    const pools = poolsOf(devices).map(({ deviceName, nodes, devicesPerNode }) => ({
+      deviceName,
+      nodes: { ranges: [{ first: 1, last: nodes }] },
+      workersPerNode: devicesPerNode,
+    }));
+    if (workload)
+      request = {
+        profile: profileSource({ workload }),
+        constraints: { pools, globalBatchSamples: { values: [Number(batch)] } },
+      };
   } catch (error) {
     problem = error as Error;
   }
-  const key = JSON.stringify([model, devices, batch, sequence, precision]);
-  const answer = useAnswer(asked, (signal) =>
-    server().plan(request ?? {}, { signal, onProgress: setProgress, timeoutMs: 300_000 }),
-  );
-  const drop = async (files: FileList | null | undefined) => files?.[0] && setModel(await files[0].text());
+  const key = JSON.stringify([text, devices, batch, sequence, precision]);
+  const answer = useAnswer(asked, async (signal) => {
+    if (!request || !workload) throw new Error("The model is not read yet.");
+    const { result } = await server().plan(request, { signal, onProgress: setProgress, timeoutMs: 300_000 });
+    // The page shows these with the result, whatever is typed meanwhile.
+    return { result, workload, batch: Number(batch), sequence: Number(sequence) };
+  });
+  const drop = async (files: FileList | null | undefined) => files?.[0] && setText(await files[0].text());
   return (
     <>
       <h1>Plan</h1>
@@ -85,7 +122,7 @@ export function Plan() {
       >
         <label class="wide">
           Model: drop or paste a config.json
-          <textarea rows={5} spellcheck={false} value={model} onInput={(event) => setModel(event.currentTarget.value)} />
+          <textarea rows={5} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
           <input
             type="file"
             accept=".json"
@@ -117,11 +154,19 @@ export function Plan() {
           Tokens to train
           <input value={tokens} onInput={(event) => setTokens(event.currentTarget.value)} />
         </label>
-        <button type="submit" disabled={problem !== undefined || asked === key}>
+        <button type="submit" disabled={request === undefined || asked === key}>
           Find the best layouts
         </button>
       </form>
       {problem && <Failure error={problem} />}
+      {model.state === "failed" && <Failure error={model.error} again={model.again} />}
+      {model.state === "ready" && model.value.notes.length > 0 && (
+        <ul class="quiet">
+          {model.value.notes.map((note) => (
+            <li key={note}>{note}</li>
+          ))}
+        </ul>
+      )}
       {asked !== undefined && !problem && (
         <AnswerView
           answer={answer}
@@ -131,17 +176,7 @@ export function Plan() {
               `layouts; the best so far takes ${seconds(progress.bestStepSeconds)} a step`
           }
         >
-          {({ result }) => (
-            <PlanView
-              result={result}
-              sequence={Number(sequence)}
-              tokens={Number(tokens)}
-              precision={precision}
-              model={model}
-              devices={devices}
-              batch={batch}
-            />
-          )}
+          {(plan) => <PlanView {...plan} tokens={Number(tokens)} />}
         </AnswerView>
       )}
     </>
@@ -152,10 +187,8 @@ interface PlanViewProps {
   result: PlanResult;
   sequence: number;
   tokens: number;
-  precision: string;
-  model: string;
-  devices: string;
-  batch: string;
+  workload: Workload;
+  batch: number;
 }
 
 // The terms that add up to the memory at its highest; others of the same form are bounds and parts of these.
@@ -171,7 +204,7 @@ const MEMORY_TERMS = [
   "cache",
 ].map((term) => `memory_${term}_bytes`);
 
-function PlanView({ result, sequence, tokens, precision, model, devices, batch }: PlanViewProps) {
+function PlanView({ result, sequence, tokens, workload, batch }: PlanViewProps) {
   const all = [...rows(result)];
   const [chosen, setChosen] = useState(0);
   const row = all[chosen];
@@ -193,7 +226,12 @@ function PlanView({ result, sequence, tokens, precision, model, devices, batch }
     label: `${count(each.workers ?? 0, "device")}, ${layoutOf(layout, index)}: ${number((each.samplesPerSecond ?? 0) * sequence)} tokens/s, ${bytes(each.memoryBytes)}`,
   }));
   const tokensPerSecond = (row.samplesPerSecond ?? 0) * sequence;
-  const terms = [...row.extra].filter(([name]) => MEMORY_TERMS.includes(name));
+  const terms = new Map(
+    [...row.extra]
+      .filter(([name]) => MEMORY_TERMS.includes(name))
+      .map(([name, value]) => [name.replace(/^memory_|_bytes$/g, ""), value]),
+  );
+  const memory = [{ label: "memory", parts: terms }];
   return (
     <>
       <section class="sentence">
@@ -215,32 +253,51 @@ function PlanView({ result, sequence, tokens, precision, model, devices, batch }
         chosen={chosen}
         onChoose={setChosen}
       />
-      {terms.length > 0 && (
-        <RowBars
-          title="Memory of a device by term"
-          bars={[
-            {
-              label: "memory",
-              parts: new Map(terms.map(([name, value]) => [name.replace(/^memory_|_bytes$/g, ""), value])),
-            },
-          ]}
-          format={bytes}
-        />
-      )}
+      {terms.size > 0 && <RowBars title="Memory of a device by term" bars={memory} format={bytes} />}
+      <MemoryOverStep row={row} colours={coloursOfParts(memory)} />
       <RowBars title="What a step consists of" bars={[{ label: "step", parts: row.breakdownSeconds }]} format={seconds} />
       <Alternatives result={result} />
-      <Paste layout={layout} index={chosen} devices={devices} batch={batch} sequence={sequence} precision={precision} />
-      <Card
-        layout={layout}
-        row={row}
-        index={chosen}
-        model={model}
-        sequence={sequence}
-        tokens={tokens}
-        precision={precision}
-        batch={batch}
-      />
+      <Launches layout={layout} index={chosen} workload={workload} />
+      <Card layout={layout} row={row} index={chosen} workload={workload} sequence={sequence} tokens={tokens} batch={batch} />
     </>
+  );
+}
+
+interface Moments {
+  points: { time: number; phase: string; terms: Record<string, number> }[];
+  peak: string;
+  /** False = times are shares of the step. */
+  timed: boolean;
+}
+
+/** How the memory of the fullest device grows and falls. */
+function MemoryOverStep({ row, colours }: { row: PredictionRow; colours: ReadonlyMap<string, string> }) {
+  const question = {
+    extra: Object.fromEntries(row.extra),
+    breakdownSeconds: Object.fromEntries(row.breakdownSeconds),
+  };
+  const answer = useAnswer(JSON.stringify(question), (signal) => convert<Moments>("memory", question, signal));
+  return (
+    <AnswerView answer={answer}>
+      {({ points, peak, timed }) =>
+        points.length > 0 ? (
+          <Areas
+            title="Memory of the fullest device over a step"
+            points={points.map(({ time, phase, terms }) => ({
+              at: time,
+              label: phase,
+              parts: new Map(Object.entries(terms)),
+            }))}
+            colours={colours}
+            format={bytes}
+            formatAt={timed ? seconds : percent}
+            text={`${peak}.`}
+          />
+        ) : (
+          <p class="quiet">The estimator does not predict memory over the step.</p>
+        )
+      }
+    </AnswerView>
   );
 }
 
@@ -306,34 +363,59 @@ function Alternatives({ result }: { result: PlanResult }) {
   );
 }
 
-interface PasteProps {
-  layout: Configurations;
-  index: number;
-  devices: string;
-  batch: string;
-  sequence: number;
-  precision: string;
+interface Launch {
+  framework: string;
+  /** Why the framework cannot train the layout; absent = it can. */
+  problem?: string;
+  name?: string;
+  texts?: Record<string, string>;
+  notes?: string[];
 }
 
-/** What starts the layout in Megatron-LM, and the command for every other framework. */
-function Paste({ layout, index, devices, batch, sequence, precision }: PasteProps) {
-  const value = (column: Column) => Number(at(column, index) ?? 1) || 1;
-  const flags = [
-    `--tensor-model-parallel-size ${value(layout.tensorParallelDegrees)}`,
-    `--pipeline-model-parallel-size ${value(layout.pipelineParallelDegrees)}`,
-    `--context-parallel-size ${value(layout.contextParallelDegrees)}`,
-    `--expert-model-parallel-size ${value(layout.expertParallelDegrees)}`,
-    `--micro-batch-size ${value(layout.batchPerWorkerSamples)}`,
-    `--global-batch-size ${batch}`,
-    ...(at(layout.sequenceParallel, index) ? ["--sequence-parallel"] : []),
-    ...(Number(at(layout.zeroStages, index) ?? 0) ? ["--use-distributed-optimizer"] : []),
-  ].join(" \\\n  ");
-  const command = `nodewise plan config.json --cluster ${devices} --batch ${batch} --sequence ${sequence} --precision ${precision} --flags FRAMEWORK`;
+/** What starts the layout, by framework. */
+function Launches({ layout, index, workload }: { layout: Configurations; index: number; workload: Workload }) {
+  const [framework, setFramework] = useParameter("framework", "megatron");
+  const question = {
+    workload: toJson(WorkloadSchema, workload),
+    configurations: toJson(ConfigurationsSchema, layout),
+    index,
+  };
+  const answer = useAnswer(JSON.stringify(question), (signal) =>
+    convert<{ launches: Launch[] }>("launches", question, signal),
+  );
   return (
     <section>
       <h2>What to paste</h2>
-      <CopyableText name="Parallelism in Megatron-LM" text={flags} />
-      <CopyableText name="Complete settings for Megatron-LM, DeepSpeed, torchtitan, NeMo or Accelerate" text={command} />
+      <AnswerView answer={answer}>
+        {({ launches }) => {
+          const shown = launches.find((each) => each.framework === framework) ?? launches[0];
+          return (
+            <>
+              <label class="narrow">
+                Framework
+                <select value={shown?.framework} onChange={(event) => setFramework(event.currentTarget.value)}>
+                  {launches.map((each) => (
+                    <option key={each.framework} value={each.framework}>
+                      {each.framework}
+                      {each.problem && " (cannot train this layout)"}
+                    </option>
+                  ))}
+                </select>
+              </label>
+              {shown?.problem && <p class="warn">{shown.problem}.</p>}
+              {shown?.name && <p class="quiet">For {shown.name}.</p>}
+              {Object.entries(shown?.texts ?? {}).map(([name, text]) => (
+                <CopyableText key={name + text} name={name} text={text} />
+              ))}
+              <ul>
+                {shown?.notes?.map((note) => (
+                  <li key={note}>{note}</li>
+                ))}
+              </ul>
+            </>
+          );
+        }}
+      </AnswerView>
     </section>
   );
 }
@@ -357,11 +439,10 @@ interface CardProps {
   layout: Configurations;
   row: PredictionRow;
   index: number;
-  model: string;
+  workload: Workload;
   sequence: number;
   tokens: number;
-  precision: string;
-  batch: string;
+  batch: number;
 }
 
 const FITS: Record<MemoryFit, string> = {
@@ -372,19 +453,20 @@ const FITS: Record<MemoryFit, string> = {
 };
 
 /** The card of the chosen layout: memory, time and energy with failures, and what is unsure. */
-function Card({ layout, row, index, model, sequence, tokens, precision, batch }: CardProps) {
+function Card({ layout, row, index, workload, sequence, tokens, batch }: CardProps) {
   const number1 = (column: Column) => Number(at(column, index) ?? 0);
   const device = layout.deviceNames[layout.deviceIndexes.length ? (layout.deviceIndexes[index] ?? 0) : 0] ?? "";
-  const answer = useAnswer(`${index} ${model} ${sequence} ${tokens} ${precision} ${batch}`, (signal) =>
+  const key = JSON.stringify([index, toJson(WorkloadSchema, workload), tokens, batch]);
+  const answer = useAnswer(key, (signal) =>
     server().estimateRun(
       {
-        profile: profileSource({ workload: { ...workloadOf(model, sequence), precision } }),
+        profile: profileSource({ workload }),
         work: { amount: { case: "samples", value: Math.ceil(tokens / sequence) } },
         configurations: {
           nodes: [row.nodes ?? 1],
           workers: [row.workers ?? 1],
           deviceNames: [device],
-          globalBatchSamples: [Number(batch)],
+          globalBatchSamples: [batch],
           batchPerWorkerSamples: [number1(layout.batchPerWorkerSamples)],
           tensorParallelDegrees: [number1(layout.tensorParallelDegrees) || 1],
           pipelineParallelDegrees: [number1(layout.pipelineParallelDegrees) || 1],
