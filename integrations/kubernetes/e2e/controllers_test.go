@@ -70,7 +70,7 @@ var controllers = []controller{
 		// Its webhook has a fixed port, and is not started.
 		program: "ray-operator", module: "jobset", path: "github.com/ray-project/kuberay/ray-operator", manifests: []string{"config/default"},
 		namespace: "default", account: "kuberay-operator",
-		arguments: []string{"--metrics-addr=0", "--enable-leader-election=false", "--health-probe-bind-address=HEALTH"},
+		arguments: []string{"--metrics-addr=0", "--enable-leader-election=false", "--health-probe-bind-address=HEALTH", "--use-kubernetes-proxy=true"},
 	},
 	{
 		program: "kueue", module: "kueue", path: "sigs.k8s.io/kueue", manifests: []string{"config/default"},

@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -335,7 +336,45 @@ func TestWholeRunOfAJobSet(t *testing.T) {
 	}
 }
 
-// A RayJob's status is written as KubeRay writes it. Windows before Ray starts the training and during another attempt are left out.
+// others runs a job with the same speed beside the one that a test changes. The function that it returns waits until that job was observed in so
+// many more windows.
+func others(t *testing.T, pool, query string) func(windows int) {
+	t.Helper()
+	name := "team/beside-" + pool
+	store(t, name, measured(t, "V100"))
+	job(t, "beside-"+pool, pool, map[string]string{
+		"nodewise.dev/profile": name, "nodewise.dev/settings": `{"global_batch_samples": 512, "sync_mode": "SYNC_MODE_ALLREDUCE"}`, "nodewise.dev/metrics-query": query,
+	})
+	placed(t, "beside-"+pool, 1)
+	return func(windows int) {
+		t.Helper()
+		before := len(observations(t.Context(), t, name).GetStepsPerSecond())
+		err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+			return len(observations(ctx, t, name).GetStepsPerSecond()) >= before+windows, nil
+		})
+		if err != nil {
+			t.Fatal(err, lastLines(rig.Log("collector"), 10))
+		}
+	}
+}
+
+const rayQuery = `sum(rate(steps_total[$window]))`
+
+// rayJob is a job of Ray, whose speed a query yields.
+func rayJob(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	store(t, "team/"+name, measured(t, "V100"))
+	return create(t, read(t, `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: `+name+`, namespace: default, annotations: {nodewise.dev/profile: team/`+name+`,
+			nodewise.dev/settings: '{"global_batch_samples": 512, "sync_mode": "SYNC_MODE_ALLREDUCE"}', nodewise.dev/metrics-query: '`+rayQuery+`'}},
+		spec: {entrypoint: python train.py, submissionMode: HTTPMode, backoffLimit: 1, rayClusterSpec: {`+rayGroups+`}}}`))
+}
+
+func steadyPrometheus(t *testing.T) string {
+	t.Helper()
+	return "http://" + startPrometheus(t, fmt.Sprintf(`{global: {scrape_interval: 500ms}, scrape_configs: [{job_name: trainers, static_configs: [{targets: [%q]}]}]}`, exporter(t, 4)))
+}
+
+// A RayJob's status is written as KubeRay writes it. Windows before Ray starts the training and after it fails are left out.
 func TestStatusOfARayJob(t *testing.T) {
 	if rig.noModules != nil {
 		t.Skip("the definitions of operators' kinds cannot be had here: ", rig.noModules)
@@ -344,28 +383,8 @@ func TestStatusOfARayJob(t *testing.T) {
 		t.Skip("there is no prometheus here")
 	}
 	addNodes(t, "rayed", "V100", 2, "")
-	for _, name := range []string{"team/rayed", "team/witness"} {
-		store(t, name, measured(t, "V100"))
-	}
-	job(t, "witness", "rayed", map[string]string{
-		"nodewise.dev/profile": "team/witness", "nodewise.dev/settings": `{"global_batch_samples": 512, "sync_mode": "SYNC_MODE_ALLREDUCE"}`,
-		"nodewise.dev/metrics-query": `sum(rate(steps_total[$window]))`,
-	})
-	placed(t, "witness", 1)
-	windows := func(count int) { // waits until another job has been observed in so many more windows
-		t.Helper()
-		before := len(observations(t.Context(), t, "team/witness").GetStepsPerSecond())
-		err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
-			return len(observations(ctx, t, "team/witness").GetStepsPerSecond()) >= before+count, nil
-		})
-		if err != nil {
-			t.Fatal(err, lastLines(rig.Log("collector"), 10))
-		}
-	}
-	address := startPrometheus(t, fmt.Sprintf(`{global: {scrape_interval: 500ms}, scrape_configs: [{job_name: trainers, static_configs: [{targets: [%q]}]}]}`, exporter(t, 4)))
-	ray := create(t, read(t, `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: rayed, namespace: default, annotations: {nodewise.dev/profile: team/rayed,
-			nodewise.dev/settings: '{"global_batch_samples": 512, "sync_mode": "SYNC_MODE_ALLREDUCE"}', nodewise.dev/metrics-query: 'sum(rate(steps_total[$window]))'}},
-		spec: {entrypoint: python train.py, rayClusterSpec: {`+rayGroups+`}}}`))
+	pass, address := others(t, "rayed", rayQuery), steadyPrometheus(t)
+	ray := rayJob(t, "rayed")
 	cluster := read(t, `{apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: rayed, namespace: default}, spec: {`+rayGroups+`}}`)
 	yes := true
 	cluster.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "ray.io/v1", Kind: "RayJob", Name: "rayed", UID: ray.GetUID(), Controller: &yes}})
@@ -375,15 +394,14 @@ func TestStatusOfARayJob(t *testing.T) {
 	create(t, worker)
 	say := func(text string) {
 		t.Helper()
-		status := read(t, `{status: `+text+`}`).Object["status"]
-		ray.Object["status"] = status
+		ray.Object["status"] = read(t, `{status: `+text+`}`).Object["status"]
 		if err := rig.kubernetes.Status().Update(t.Context(), ray); err != nil {
 			t.Fatal(err)
 		}
 	}
 	say(`{jobDeploymentStatus: Initializing}`)
-	collect(t, "-window", "2s", "-warm-up", "2s", "-prometheus", "http://"+address)
-	windows(3) // and the warm-up
+	collect(t, "-window", "2s", "-warm-up", "2s", "-prometheus", address)
+	pass(3) // and the warm-up
 	started := time.Now()
 	say(fmt.Sprintf(`{jobDeploymentStatus: Running, jobId: first, jobStatus: RUNNING, rayJobInfo: {startTime: %q}}`, started.UTC().Format(time.RFC3339)))
 	observed(t, "team/rayed", 3, 5)
@@ -393,13 +411,173 @@ func TestStatusOfARayJob(t *testing.T) {
 		}
 	}
 	say(`{jobDeploymentStatus: Retrying, jobId: first, jobStatus: FAILED, failed: 1}`)
-	windows(1) // the present one ends
-	before := observations(t.Context(), t, "team/rayed").GetMeasuredAtUnixSeconds()
-	windows(3)
-	if after := observations(t.Context(), t, "team/rayed").GetMeasuredAtUnixSeconds(); len(after) != len(before) {
-		t.Error("windows of a job that does not train are observed: ", after[len(before):])
-	}
+	unobserved(t, "team/rayed", pass)
 	if !strings.Contains(rig.Log("collector"), `"source":"query"`) {
 		t.Error(lastLines(rig.Log("collector"), 10))
 	}
+}
+
+// unobserved checks that windows of a job pass without an observation.
+func unobserved(t *testing.T, profile string, pass func(windows int)) {
+	t.Helper()
+	pass(1) // the present one ends
+	before := observations(t.Context(), t, profile).GetMeasuredAtUnixSeconds()
+	pass(3)
+	if after := observations(t.Context(), t, profile).GetMeasuredAtUnixSeconds(); len(after) != len(before) {
+		t.Error("windows of a job that does not train are observed: ", after[len(before):])
+	}
+}
+
+// dashboard answers KubeRay as the head of a cluster of Ray does. KubeRay asks it through the API server, which wants a pod with its address.
+type dashboard struct {
+	lock   sync.Mutex
+	listen *net.TCPAddr
+	// jobs are the submitted ones, the oldest first, and what Ray says of each.
+	jobs     []string
+	statuses map[string]map[string]any
+}
+
+func newDashboard(t *testing.T) *dashboard {
+	t.Helper()
+	found := &dashboard{statuses: map[string]map[string]any{}}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range addresses {
+		network, isNetwork := each.(*net.IPNet)
+		if !isNetwork || network.IP.To4() == nil || !network.IP.IsGlobalUnicast() {
+			continue
+		}
+		listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: network.IP})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found.listen = listener.Addr().(*net.TCPAddr)
+		server := &http.Server{Handler: found, ReadHeaderTimeout: time.Minute}
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(func() { _ = server.Close() })
+		return found
+	}
+	t.Skip("this machine has no address to which the API server would forward")
+	return nil
+}
+
+func (d *dashboard) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	if request.Method == http.MethodPost {
+		asked := map[string]any{}
+		_ = json.NewDecoder(request.Body).Decode(&asked)
+		id := fmt.Sprint(asked["submission_id"])
+		d.jobs, d.statuses[id] = append(d.jobs, id), map[string]any{"submission_id": id, "status": "PENDING"}
+		_ = json.NewEncoder(writer).Encode(map[string]any{"job_id": id})
+		return
+	}
+	known, submitted := d.statuses[filepath.Base(request.URL.Path)]
+	if !submitted {
+		http.NotFound(writer, request)
+		return
+	}
+	_ = json.NewEncoder(writer).Encode(known)
+}
+
+// say changes what Ray says of the newest job.
+func (d *dashboard) say(status string, more map[string]any) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	newest := d.statuses[d.jobs[len(d.jobs)-1]]
+	newest["status"] = status
+	for name, value := range more {
+		newest[name] = value
+	}
+}
+
+// attach gives the address of the dashboard to running heads, as a network and a controller of endpoints do, until the test ends.
+func (d *dashboard) attach(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var attaching sync.WaitGroup
+	attaching.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+			heads := &corev1.PodList{}
+			_ = rig.kubernetes.List(ctx, heads, client.MatchingLabels{"ray.io/node-type": "head"})
+			for index := range heads.Items {
+				if head := &heads.Items[index]; head.Status.Phase == corev1.PodRunning && head.Status.PodIP == "" {
+					d.serveFor(ctx, head)
+				}
+			}
+		}
+	})
+	t.Cleanup(func() { stop(); attaching.Wait() })
+}
+
+func (d *dashboard) serveFor(ctx context.Context, head *corev1.Pod) {
+	address := d.listen.IP.String()
+	head.Status.PodIP, head.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
+	service, port, portName, ready := head.Labels["ray.io/cluster"]+"-head-svc", int32(d.listen.Port), "dashboard", true
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: head.Namespace, Name: service, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Name: &portName, Port: &port}},
+		Endpoints: []discoveryv1.Endpoint{{
+			Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
+			TargetRef: &corev1.ObjectReference{Kind: "Pod", Namespace: head.Namespace, Name: head.Name, UID: head.UID},
+		}},
+	}
+	if err := rig.kubernetes.Create(ctx, slice); err == nil {
+		_ = rig.kubernetes.Status().Update(ctx, head)
+	}
+}
+
+// KubeRay's own controller writes the status of a RayJob that waits, trains, fails, is tried again on another cluster, and succeeds. Only Ray itself
+// is emulated.
+func TestRayJobOfKubeRay(t *testing.T) {
+	if _, err := exec.LookPath("prometheus"); err != nil {
+		t.Skip("there is no prometheus here")
+	}
+	addNodes(t, "kuberay", "V100", 3, "")
+	startControllers(t, "ray-operator")
+	says := newDashboard(t)
+	says.attach(t)
+	pass, address := others(t, "kuberay", rayQuery), steadyPrometheus(t)
+	ray := rayJob(t, "by-kuberay")
+	status := func(expected map[string]string) {
+		t.Helper()
+		err := error(nil)
+		for attempt := 0; attempt == 0 || err != nil && attempt < 3; attempt++ { // KubeRay looks every 3 s
+			err = testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+				if err := rig.kubernetes.Get(ctx, client.ObjectKeyFromObject(ray), ray); err != nil {
+					return false, err
+				}
+				found, _, _ := unstructured.NestedMap(ray.Object, "status")
+				for name, value := range expected {
+					if fmt.Sprint(found[name]) != value {
+						return false, fmt.Errorf("%v", found)
+					}
+				}
+				return true, nil
+			})
+		}
+		if err != nil {
+			t.Fatal(err, ray.Object["status"], "\n", lastLines(rig.Log("ray-operator"), 10))
+		}
+	}
+	status(map[string]string{"jobStatus": "PENDING"})
+	collect(t, "-window", "2s", "-warm-up", "2s", "-prometheus", address)
+	pass(3)
+	unobserved(t, "team/by-kuberay", pass)
+	says.say("RUNNING", map[string]any{"start_time": time.Now().UnixMilli()})
+	observed(t, "team/by-kuberay", 3, 5)
+	says.say("FAILED", map[string]any{"end_time": time.Now().UnixMilli()})
+	status(map[string]string{"failed": "1", "jobStatus": "PENDING"})
+	unobserved(t, "team/by-kuberay", pass)
+	before := len(observations(t.Context(), t, "team/by-kuberay").GetStepsPerSecond())
+	says.say("RUNNING", map[string]any{"start_time": time.Now().UnixMilli()})
+	status(map[string]string{"jobStatus": "RUNNING"})
+	for observed(t, "team/by-kuberay", 3, 5) == before {
+		pass(1)
+	}
+	says.say("SUCCEEDED", map[string]any{"end_time": time.Now().UnixMilli()})
+	status(map[string]string{"jobDeploymentStatus": "Complete"})
+	unobserved(t, "team/by-kuberay", pass)
 }

@@ -72,6 +72,7 @@ func Start() (*Cluster, error) {
 		return nil, err
 	}
 	c.Config.QPS, c.Config.Burst = 1000, 1000 // no throttling in tests
+	c.Config.Host = strings.TrimSuffix(c.Config.Host, "/")
 	c.KubeConfig, err = c.User("tests", "system:masters")
 	return c, err
 }
