@@ -97,7 +97,10 @@ def test_no_failure_gives_a_bound(tmp_path: Path) -> None:
     [
         ("a,b\n1,2\n", (), "must be what `sacctmgr show event -P format=NodeName,TimeStart,TimeEnd,State` prints"),
         ('{"kind": "List"}', (), "must be what `kubectl get events -A -o json` prints"),
+        ('{"items": [{"involvedObject": "n1"}]}', (), "must be what `kubectl get events -A -o json` prints"),
+        ('{"items": ["n1"]}', (), "must be what `kubectl get events -A -o json` prints"),
         (SLURM.replace("2026-01-09T00:00:00", "soon"), (), "line 5: TimeStart: must be a time"),
+        (SLURM + "tests|n9", (), "line 8: TimeStart: must be a time"),
         (SLURM, ("--nodes", "1"), "--nodes: must be at least 2"),
         (SLURM, ("--nodes", "2", "--hours", "1"), "--hours: must be more"),
     ],

@@ -53,7 +53,7 @@ def read_outages(path: Path) -> list[Outage]:
 
 def _of_slurm(path: Path, text: str) -> Iterator[Outage]:
     # Reasons are the last column, and may hold anything.
-    rows = csv.DictReader(text.splitlines(), delimiter="|", quoting=csv.QUOTE_NONE)
+    rows = csv.DictReader(text.splitlines(), restval="", delimiter="|", quoting=csv.QUOTE_NONE)
     if not set(_COLUMNS) <= set(rows.fieldnames or ()):
         command = f"sacctmgr show event -P format={','.join(_COLUMNS)}"
         raise InputError(f"{path}: must be what `{command}` prints, or `kubectl get events -A -o json`")
@@ -76,7 +76,7 @@ def _of_kubernetes(path: Path, text: str) -> Iterator[Outage]:
             # The kubelet may report what the node controller reports too.
             if is_of_node and (item.get("source") or {}).get("component") != _KUBELET:
                 yield from _outages(item)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path}: must be what `kubectl get events -A -o json` prints, with items") from None
 
 
