@@ -140,7 +140,7 @@ const PLACES: [name: string, place: string, press?: string][] = [
   ["simulation", "cluster?devices=A100%3D8x8&prefix=team-a&samples=1e8", "Simulate"],
   ["accuracy", "accuracy"],
   ["service", "service"],
-  ["methods", "/methods.html"],
+  ["methods", "/docs"],
 ];
 
 for (const [name, place, press] of PLACES)
@@ -339,7 +339,7 @@ test("a server with tokens asks for one, and this tab alone keeps it", async () 
 });
 
 test("the page of methods has a call by curl of each", async () => {
-  const opened = await open("/methods.html");
+  const opened = await open("/docs");
   const { paths } = await (await fetch(`${http}/openapi.json`)).json();
   const methods = Object.values(paths).flatMap((verbs) => Object.keys(verbs as object));
   const calls = await opened.page.locator("main details pre").allTextContents();

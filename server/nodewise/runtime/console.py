@@ -1,4 +1,7 @@
-"""The console: static files of the package ``nodewise_console``, which any server with HTTP serves at ``/``."""
+"""The console: static files of the package ``nodewise_console``, which any server with HTTP serves.
+
+It is at ``/``, its page of methods at ``/docs``.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ def console_pages() -> Mapping[str, Page]:
     except ModuleNotFoundError:
         return {}
     pages = {f"/{each.name}": _page(each.read_bytes(), each.name) for each in files.iterdir()}
-    return pages | {"/": pages["/index.html"]}
+    return pages | {"/": pages["/index.html"], "/docs": pages["/methods.html"]}
 
 
 def _page(data: bytes, name: str) -> Page:
