@@ -42,6 +42,11 @@ def test_a_server_sends_the_console_under_a_strict_policy() -> None:
             with urllib.request.urlopen(base + name) as response:
                 assert response.headers.get_content_type() == kind
                 assert len(response.read()) > 1000
+        with urllib.request.urlopen(f"{base}docs") as response:
+            page = response.read().decode()
+        for name in re.findall(r'(?:src|href)="\./([\w.]*)"', page):
+            with urllib.request.urlopen(base + name) as response:
+                assert response.status == 200
 
 
 @pytest.fixture(scope="module")

@@ -102,7 +102,7 @@ interface Open {
   complaints: string[];
 }
 
-/** Opens a place of the console and counts what the page complains of. */
+/** Opens a place of the console, or a page by its path, and counts what the page complains of. */
 async function open(place: string, options: Parameters<Browser["newContext"]>[0] = {}, base = http): Promise<Open> {
   const context: BrowserContext = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
   context.setDefaultTimeout(PATIENCE_MS);
@@ -117,7 +117,7 @@ async function open(place: string, options: Parameters<Browser["newContext"]>[0]
     "request",
     (request) => !request.url().startsWith(base) && !request.url().startsWith("data:") && complaints.push(request.url()),
   );
-  await page.goto(`${base}/#/${place}`);
+  await page.goto(place.startsWith("/") ? `${base}${place}` : `${base}/#/${place}`);
   await settled(page);
   return { page, complaints };
 }
@@ -151,6 +151,7 @@ const PLACES: [name: string, place: string, ...press: (string | RegExp)[]][] = [
   ["simulation", "cluster?devices=A100%3D8x8&prefix=team-a&samples=1e8", "Simulate", /Compare errors/],
   ["accuracy", "accuracy", "Score the stored runs"],
   ["service", "service"],
+  ["methods", "/docs"],
 ];
 
 for (const [name, place, ...press] of PLACES)
@@ -591,6 +592,16 @@ test("a server with tokens asks for one, and this tab alone keeps it", async () 
   await page.getByText("No job is stored yet").waitFor();
   assert.equal(await page.evaluate(() => localStorage.getItem("nodewise.token")), null);
   await page.context().close();
+});
+
+test("the page of methods has a call by curl of each", async () => {
+  const opened = await open("/docs");
+  const { paths } = await (await fetch(`${http}/openapi.json`)).json();
+  const methods = Object.values(paths).flatMap((verbs) => Object.keys(verbs as object));
+  const calls = await opened.page.locator("main details pre").allTextContents();
+  assert.equal(calls.length, methods.length);
+  assert.ok(calls.every((call) => call.startsWith("curl -sS ") && call.includes(http)));
+  await close(opened);
 });
 
 test("the keyboard reads a curve and sorts a table", async () => {

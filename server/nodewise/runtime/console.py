@@ -1,4 +1,7 @@
-"""The console: files and conversions of ``nodewise_console``, which any server with HTTP serves at ``/``."""
+"""The console: files and conversions of ``nodewise_console``, which any server with HTTP serves.
+
+It is at ``/``, its page of methods at ``/docs``.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def console_pages() -> Mapping[str, Page]:
         return {}
     one_at_a_time = asyncio.Lock()
     conversions = {f"/console/{name}": _conversion(name, one_at_a_time) for name in ("model", "launches", "memory")}
-    return pages | {"/": pages["/index.html"]} | conversions
+    return pages | {"/": pages["/index.html"], "/docs": pages["/methods.html"]} | conversions
 
 
 def _file(data: bytes, name: str) -> Page:

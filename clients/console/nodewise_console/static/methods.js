@@ -44,13 +44,12 @@ function table(caption, rows) {
       element("td", {}, meaning ?? ""),
     );
   const head = ["name", "type", "meaning"].map((each) => element("th", { scope: "col" }, each));
-  return element(
-    "table",
-    {},
+  const parts = [
     element("caption", {}, caption),
     element("thead", {}, element("tr", {}, ...head)),
     element("tbody", {}, ...rows.map(cells)),
-  );
+  ];
+  return element("div", { class: "scroll", tabindex: "0" }, element("table", {}, ...parts));
 }
 
 /** The fields of a message that a body is, or that the lines of a stream hold. */
@@ -78,7 +77,7 @@ function command(verb, path, operation) {
   if (body === undefined) {
     return `curl -sS -X ${verb.toUpperCase()} ${url}`;
   }
-  return `curl -sS -d '${JSON.stringify(body, null, 1).replaceAll("'", "'\\''")}' ${url}`;
+  return `curl -sS -d '${JSON.stringify(body).replaceAll("'", "'\\''")}' ${url}`;
 }
 
 function method(verb, path, operation, schemas) {
@@ -88,7 +87,7 @@ function method(verb, path, operation, schemas) {
     { id: operation.operationId },
     element("summary", {}, element("code", {}, `${verb.toUpperCase()} ${path}`), ` ${operation.summary}`),
     ...paragraphs(operation.description),
-    element("pre", { tabindex: "0" }, command(verb, path, operation)),
+    element("pre", { class: "scroll", tabindex: "0" }, command(verb, path, operation)),
     table("Parameters", parameters),
     table("Body", fields(operation.requestBody?.content, schemas)),
     table("Reply", fields(operation.responses[200].content, schemas)),
@@ -107,6 +106,7 @@ try {
     main.append(element("h2", {}, tag.name), ...paragraphs(tag.description));
     main.append(...methods.map((each) => method(...each, openapi.components.schemas)));
   }
+  main.querySelector("details").open = true;
 } catch (error) {
   main.append(element("p", { role: "alert" }, `The OpenAPI document cannot be read: ${error}`));
 }
