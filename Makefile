@@ -7,7 +7,7 @@ VENV := .venv/bin
 TOOLS := .venv-tools/bin
 export COVERAGE_RCFILE := $(CURDIR)/pyproject.toml
 
-TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/python/nodewise_client \
+TYPED := server/nodewise plugins clients/cli/nodewise_cli clients/cli/nodewise_job_traces clients/console/nodewise_console clients/python/nodewise_client \
 	clients/python/nodewise_client_conformance clients/conformance/nodewise_conformance \
 	integrations/python/nodewise_integrations \
 	protos/python/nodewise_values tools research

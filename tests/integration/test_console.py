@@ -89,7 +89,7 @@ def launch_document(layout: Layout, framework: str) -> dict[str, Any]:
 
 def test_launches_are_what_the_client_writes_for_every_framework(base_url: str) -> None:
     workload = model_from_hugging_face(CONFIG, sequence_length=2048).workload
-    columns = {
+    columns: dict[str, Any] = {
         "nodes": [1, 2], "workers": [8, 16], "devices": ["H100", "H100"], "global_batch_samples": [64, 64],
         "batch_per_worker_samples": [2, 1], "tensor_parallel_degrees": [2, 4], "pipeline_parallel_degrees": [1, 2],
         "precisions": ["bf16", "bf16"],

@@ -525,6 +525,39 @@ test("families of models are read as the command line reads them, and what is mi
   await close(opened);
 });
 
+test("without jobs to simulate, and where the comparison fails, the page says so", async () => {
+  const opened = await open("cluster?devices=A100%3D4x8&prefix=nobody&policies=fifo&policy=marginal-gain");
+  const { page } = opened;
+  await page.getByRole("button", { name: "Simulate" }).click();
+  await page.getByText("No job matches that can be predicted").waitFor();
+  await page.getByLabel("Jobs whose names begin with").fill("team-a");
+  await page.route("**/ListEstimators", (route) => route.abort());
+  await page.getByRole("button", { name: /Compare errors under/ }).click();
+  await page.getByText("The server does not answer.").waitFor();
+  await page.unroute("**/ListEstimators");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByText(/than with perfect predictions/).waitFor();
+  opened.complaints.length = 0; // the browser reports each request that failed
+  await close(opened);
+});
+
+test("where a conversion fails, the page says so and tries again", async () => {
+  const opened = await open("jobs");
+  const { page } = opened;
+  await page.route("**/console/*", (route) => route.abort());
+  await nav(page, "Plan");
+  await page.getByText("The server does not answer.").waitFor();
+  const plan = page.getByRole("button", { name: "Find the best layouts" });
+  assert.ok(await plan.isDisabled());
+  await page.unroute("**/console/*");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await plan.click();
+  await settled(page);
+  assert.equal(await page.locator(".failure").count(), 0);
+  opened.complaints.length = 0; // the browser reports each request that failed
+  await close(opened);
+});
+
 // --- states ----------------------------------------------------------------------------------------------------------
 
 test("without a job that matches, the page says so", async () => {

@@ -45,10 +45,9 @@ export function Lines({
   const x = scaleLinear(domain, range);
   const y = scaleLinear([low, high + (high - low || 1) * 0.05], [HEIGHT - MARGIN.bottom, MARGIN.top]);
   const most = Math.max(2, width / 110);
+  const time = scaleUtc(domain, range);
   const ticks = dates
-    ? scaleUtc(domain, range)
-        .ticks(most)
-        .map((date) => ({ at: Number(date), text: formatX(Number(date)) }))
+    ? time.ticks(most).map((date) => ({ at: Number(date), text: time.tickFormat()(date) }))
     : formatX === seconds
       ? timeTicks(domain[0] as number, domain[1] as number, most)
       : ticksOf(x as Scale, most, true).map((at) => ({ at, text: formatX(at) }));

@@ -255,6 +255,7 @@ function SimulationView({ pools, prefix, samples, policies }: Question & { polic
     async (signal): Promise<{ setting: Setting; played: Played[] }> => {
       const names = await predictableJobs(await jobNames(prefix, signal), pools, signal);
       const setting = { pools, names, samples, hours: Number(hours), repetitions: countOf(repetitions) };
+      if (!names.length) return { setting, played: [] };
       const requests = policies.map((policy) => simulate(setting, policy, 0, signal));
       const answers = await Promise.all(requests);
       const played = answers.map(({ result, pieces }) => ({
@@ -285,12 +286,16 @@ function SimulationView({ pools, prefix, samples, policies }: Question & { polic
         </label>
       </form>
       <AnswerView answer={answer}>
-        {({ setting, played }) => (
-          <>
-            <Policies played={played} shown={shown} onShow={setShown} />
-            <ValueOfPrediction setting={setting} policy={(played[shown] ?? played[0])?.policy ?? ""} />
-          </>
-        )}
+        {({ setting, played }) =>
+          played.length > 0 ? (
+            <>
+              <Policies played={played} shown={shown} onShow={setShown} />
+              <ValueOfPrediction setting={setting} policy={(played[shown] ?? played[0])?.policy ?? ""} />
+            </>
+          ) : (
+            <p class="empty">No job matches that can be predicted on these devices.</p>
+          )
+        }
       </AnswerView>
     </>
   );

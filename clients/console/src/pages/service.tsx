@@ -140,7 +140,7 @@ function Alerts({ metrics }: { metrics: Metrics }) {
         )}
       </p>
       <p class="quiet">
-        The rules of <code>deploy/prometheus/alerts.yaml</code>, judged by one worker's /metrics in the{" "}
+        The rules of <code>deploy/prometheus/alerts.yaml</code>, judged by /metrics in the{" "}
         {seconds(Math.max(1, Math.round(metrics.seconds)))} since this page was opened. Prometheus judges them over their own
         times, and notifies.
       </p>
