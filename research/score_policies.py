@@ -27,7 +27,7 @@ from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.repeating import Estimate, estimate_mean
 from nodewise.scheduling.simulation.results import SimulationResult
-from nodewise.scheduling.simulation.settings import Clock, EarlyStops, SimulationSettings
+from nodewise.scheduling.simulation.settings import Checkpoints, Clock, EarlyStops, NodeFailures, SimulationSettings
 from nodewise_job_traces import Curve
 from nodewise_job_traces.pollux import (
     APPLICATIONS,
@@ -42,6 +42,8 @@ WORKLOADS: Final = range(1, 7)
 DEVICES_PER_NODE: Final = 4
 NODES: Final = (8, 4)
 LOADS: Final = (0.5, 0.8, 1.1)
+FAILURES: Final = NodeFailures(mean_time_between_failures_s=7200.0, mean_repair_s=600.0)
+SAVES: Final = Checkpoints(interval_s=300.0, cost_s=10.0)
 SUITABLE: Final = (
     *("fifo", "equal-share", "las", "srpt", "marginal-gain", "efficiency-srpt", "efficiency-srpt-fill"),
     *("efficiency-capped", "goodput"),
@@ -122,9 +124,13 @@ def run(
     nodes: int,
     policy: LoadedPlugin[PolicyRecord],
     curves: tuple[Curves, Curves | None],
+    device_hours: float | None = None,
     **changes: object,
 ) -> SimulationResult:
-    """One workload under one policy; ``curves`` are the true ones and what the policy sees (None = the same)."""
+    """One workload under one policy; ``curves`` are the true ones and what the policy sees (None = the same).
+
+    ``device_hours`` between failures are what the policy knows of them.
+    """
     with (data / "jobs" / "pollux_workloads" / f"workload-{workload}.csv").open() as stream:
         read = read_pollux_workload(stream, curves[0], predicted=curves[1], only=APPLICATIONS)
     jobs = [
@@ -139,7 +145,13 @@ def run(
         )
         for job in read
     ]
-    pool = NodePool(name="t4", device="T4", available_devices=as_ints([DEVICES_PER_NODE] * nodes))
+    pool = NodePool(
+        name="t4",
+        device="T4",
+        available_devices=as_ints([DEVICES_PER_NODE] * nodes),
+        device_hours=device_hours,
+        restart_s=USUAL.restart_cost_s,
+    )
     return simulate(jobs, [pool], policy, replace(USUAL, **changes))  # type: ignore[arg-type]
 
 
@@ -213,18 +225,42 @@ def tables(data: Path, policies: Sequence[LoadedPlugin[PolicyRecord]], nodes: in
         print(f"| `{each.record.name}` | {' | '.join(cells)} |", flush=True)
 
 
+def failing(data: Path, policies: Sequence[LoadedPlugin[PolicyRecord]], nodes: int, seeds: int) -> None:
+    """Print the table of nodes that fail: failures unknown to the policy, and stated to it."""
+    true = pollux_curves(measured(data), nodes * DEVICES_PER_NODE)
+
+    def mean_s(policy: LoadedPlugin[PolicyRecord], saves: Checkpoints | None, device_hours: float | None) -> float:
+        changes = {"failures": FAILURES, "checkpoints": saves}
+        every = [(number, seed) for number in WORKLOADS for seed in range(seeds)]
+        results = [
+            run(data, each, nodes, policy, (true, None), device_hours, seed=seed, **changes) for each, seed in every
+        ]
+        return float(np.mean(means(results)))
+
+    print(f"\n### {nodes} nodes of {DEVICES_PER_NODE} that fail (mean s)\n")
+    print("| policy | no checkpoints | failures stated | checkpoints | failures stated |\n|---|---|---|---|---|")
+    hours = FAILURES.mean_time_between_failures_s / 3600.0
+    for each in policies:
+        cells = []
+        for saves in (None, SAVES):
+            unknown, stated = mean_s(each, saves, None), mean_s(each, saves, hours * DEVICES_PER_NODE)
+            cells += [f"{unknown:,.0f}", f"{stated:,.0f} ({stated / unknown - 1:+.1%})"]
+        print(f"| `{each.record.name}` | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> int:
     """Print Markdown."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="folder with measurements and jobs")
     parser.add_argument("policies", nargs="*", default=SUITABLE, help="names; default: those that differ here")
-    parser.add_argument("--seeds", type=int, default=5, help="repetitions with early stops")
+    parser.add_argument("--seeds", type=int, default=5, help="repetitions with early stops or failures")
     asked = parser.parse_args()
     known = load_registry(safe_mode=True).policies
     policies = [known[name] for name in asked.policies]
     print("± is half of the 95 % interval: over the six workloads; for early stops over seeds.")
     for nodes in NODES:
         tables(asked.data, policies, nodes, asked.seeds)
+    failing(asked.data, policies, NODES[0], asked.seeds)
     return 0
 
 
