@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,24 @@ def test_every_value_that_is_not_stated_is_named_with_its_source(client: Client)
     assert all(each.why for each in assumed.values())
     stated = RunPower(idle_watts=40.0, training_watts=250.0, host_power_ratio=1.5, power_usage_effectiveness=1.2)
     assert not client.estimate_run(run(failures=failing(1e4), power=stated)).assumptions
+
+
+def test_power_follows_what_is_known_of_the_device_and_of_the_arithmetic(client: Client) -> None:
+    """V100-PCIe drew 225 W with transformers; other networks draw less, the less their arithmetic takes."""
+    watts = []
+    for facts in (Workload(), *(Workload(flops_per_sample=flops, precision="fp32") for flops in (1e9, 2e11))):
+        request = run("V100-PCIe")
+        assert request.profile is not None
+        assert request.profile.content is not None
+        source = profile_source(replace(request.profile.content, workload=facts))
+        card = client.estimate_run(replace(request, profile=source))
+        (assumed,) = (each for each in card.assumptions if each.field == "power.training_watts")
+        assert "225 W" in assumed.why
+        watts.append(assumed.value)
+    of_any, little, much = watts
+    assert little == pytest.approx(0.85 * 225.0, rel=0.01)
+    assert little < of_any == pytest.approx(0.86 * 225.0)
+    assert of_any < much < 225.0
 
 
 def test_each_figure_says_what_is_unsure(client: Client) -> None:
