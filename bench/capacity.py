@@ -14,8 +14,9 @@ and for writes the seconds of the store's transactions, during which no other wo
 uses it lightly: the CPU of a call is a line over the utilisation, and a call takes seconds until threads wake. Not with
 ``shares``, where a lightly used worker computes at the speed of a whole core until its share is used up. The law
 is a closed network: each worker is a station that only the callers of its connections visit, the loader's thread one
-that all visit. It is solved by mean value analysis (`nodewise_laws.multiclass`), and bounded by what serves all workers
-together: cores / CPU of a call, 1 / time of a transaction (the asymptotic bounds of operational analysis).
+that all visit. It is solved by mean value analysis (`nodewise_laws.multiclass`), and bounded by 1 / time of a
+transaction (an asymptotic bound of operational analysis). Where threads would use more cores than there are, all
+compute so much slower that they use just these; a worker that waits for a core gathers calls as a busy one does.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from core_shares import core_shares, shares_available
 from open_loop import Loader, prefer
 from processes import Server, cpu_clock_of
 from results import Result, write_table
+from scipy.optimize import brentq
 
 from nodewise_laws import multiclass
 from nodewise_protos.v1 import configuration_pb2, objective_pb2, profile_pb2, profile_service_pb2
@@ -55,6 +57,8 @@ PROFILE_CALLERS: Final = 32
 """Callers that keep one worker busy without a pause."""
 LIGHT_CALLERS: Final = 4
 """Callers that use one worker lightly."""
+SLOWEST: Final = 0.01
+"""Speed of a thread below which nothing is searched."""
 STEPS: Final = 40
 """Of the iteration to the utilisation at which the CPU of a call is what it is at this utilisation."""
 THINK_S: Final = 0.02
@@ -151,23 +155,37 @@ class Machine:
     share: float | None
     cores: int
 
-    def per_s(self, demands: Demands, connections: Sequence[int], think_s: float) -> float:
-        """Calls a second of workers with so many callers each, by the law."""
-        workers = len(connections)
-        stations = [[0.0] * workers + [demands.loader_s] for _ in connections]
-        for worker in range(workers):
-            stations[worker][worker] = demands.server_s / (self.share or 1.0)
-        solved = multiclass(stations, [think_s + demands.waking_s] * workers, connections)
-        bounds = [float(solved.throughput_per_s.sum())]
-        if demands.store_s > 0.0:
-            bounds.append(1.0 / demands.store_s)
-        if self.share is None:
-            bounds.append(self.cores / (demands.server_s + demands.loader_s))
-        return min(bounds)
+    def solve(self, demands: Demands, connections: Sequence[int], think_s: float) -> tuple[float, float]:
+        """Calls a second of workers with so many callers each, by the law; and the speed of a thread that computes.
 
-    def used(self, per_s: float, demands: Demands, workers: int) -> tuple[float, float]:
-        """Utilisation of a worker and of the loader."""
-        return per_s * demands.server_s / workers / (self.share or 1.0), per_s * demands.loader_s
+        Threads that share all cores compute at less than the speed of a core where they would use more cores than
+        there are: at the speed at which they use them all.
+        """
+
+        def per_s(speed: float) -> float:
+            workers = len(connections)
+            stations = [[0.0] * workers + [demands.loader_s / speed] for _ in connections]
+            for worker in range(workers):
+                stations[worker][worker] = demands.server_s / (self.share or speed)
+            solved = multiclass(stations, [think_s + demands.waking_s] * workers, connections)
+            found = float(solved.throughput_per_s.sum())
+            return min(found, 1.0 / demands.store_s) if demands.store_s > 0.0 else found
+
+        def free_cores(speed: float) -> float:
+            return self.cores - per_s(speed) * (demands.server_s + demands.loader_s)
+
+        speed = 1.0
+        if self.share is None and free_cores(1.0) < 0.0:
+            speed = float(brentq(free_cores, SLOWEST, 1.0, xtol=1e-4))
+        return per_s(speed), speed
+
+    def per_s(self, demands: Demands, connections: Sequence[int], think_s: float) -> float:
+        """Calls a second, by the law."""
+        return self.solve(demands, connections, think_s)[0]
+
+    def used(self, per_s: float, speed: float, demands: Demands, workers: int) -> tuple[float, float]:
+        """Shares of time in which a worker and the loader compute or wait for a core."""
+        return per_s * demands.server_s / workers / (self.share or speed), per_s * demands.loader_s / speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +207,14 @@ class Profile:
         """Calls a second by the law: the CPU of a call is on the line through both runs, at its utilisation."""
         runs = (self.light or self.busy, self.busy)
         costs = [Demands(each.server_s, each.loader_s) for each in runs]
-        points = list(zip(*(machine.used(each.per_s, cost, 1) for each, cost in zip(runs, costs, strict=True))))
-        waking_s, per_s, demands = self.waking_s(machine), 0.0, costs[1]
+        points = list(zip(*(machine.used(each.per_s, 1.0, cost, 1) for each, cost in zip(runs, costs, strict=True))))
+        waking_s, per_s, speed, demands = self.waking_s(machine), 0.0, 0.0, costs[1]
         for step in range(1, STEPS):
             demands = replace(demands, store_s=store_s, waking_s=waking_s)
             # The mean of all steps: the law alone would go to and fro between much and little CPU.
-            per_s += (machine.per_s(demands, connections, THINK_S) - per_s) / step
-            server, loader = machine.used(per_s, demands, len(connections))
+            now_per_s, now_speed = machine.solve(demands, connections, THINK_S)
+            per_s, speed = per_s + (now_per_s - per_s) / step, speed + (now_speed - speed) / step
+            server, loader = machine.used(per_s, speed, demands, len(connections))
             demands = Demands(
                 float(np.interp(server, points[0], [each.server_s for each in costs])),
                 float(np.interp(loader, points[1], [each.loader_s for each in costs])),

@@ -1,9 +1,10 @@
 """The day played through a real Kubernetes control plane, in compressed time: `make cluster-day CALLER=kubernetes`.
 
-    python research/cluster_day_kubernetes.py --workload 6 --compression 60
+    python research/cluster_day_kubernetes.py --workload 6 --compression 60 [--kueue]
 
 The jobs are Jobs (batch/v1) that come suspended and are let in first come first served, as the simulated policy does,
-when the nodes have room: as Kueue would, which is not here. Kubernetes makes their pods and places them, on the
+when the nodes have room. With ``--kueue``, Jobs, JobSets, TrainJobs and RayJobs in turn are admitted by Kueue, whose
+quota is the nodes' devices, and controlled by their own operators. Kubernetes makes their pods and places them, on the
 fullest node first. Once by the owners' requests, and once for each share of the knee with the annotations that the
 webhook acts on, each on nodes of its own. No machine runs the pods: they are done when their job's steps would be,
 divided by the compression, after the last one was placed. A completion time runs from the job's arrival to that. One
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -37,6 +39,7 @@ from cluster_day import (
 from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise_client import Client
 
+KINDS = ("Job", "JobSet", "TrainJob", "RayJob")
 INTEGRATION = Path(__file__).parents[1] / "integrations" / "kubernetes"
 
 
@@ -47,10 +50,12 @@ def document(jobs: Sequence[DayJob], target: str, options: argparse.Namespace) -
         "nodes": options.nodes,
         "devices_per_node": DEVICES_PER_NODE,
         "compression": options.compression,
+        "kueue": options.kueue,
         "shares": [None, *options.shares],
         "jobs": [
             {
                 "name": job.name,
+                "kind": KINDS[number % len(KINDS)] if options.kueue else KINDS[0],
                 "profile": f"day/{job.kind}" if job.elastic else "",
                 "global_batch_samples": job.batch_samples,
                 "arrival_s": job.arrival_s,
@@ -58,7 +63,7 @@ def document(jobs: Sequence[DayJob], target: str, options: argparse.Namespace) -
                 "devices_per_pod": job.requested_devices // on,
                 "seconds": {str(devices): job.steps / rate for devices, rate in job.steps_per_second.items()},
             }
-            for job in jobs
+            for number, job in enumerate(jobs)
         ],
     }
 
@@ -102,8 +107,16 @@ def play(jobs: Sequence[DayJob], options: argparse.Namespace) -> None:
 def main() -> int:
     """Play the day; returns the exit status."""
     parser = day_options(__doc__)
+    parser.add_argument("--beside", type=int, help="another workload, whose jobs arrive on the same day")
+    parser.add_argument("--kueue", action="store_true", help="four kinds of jobs, through Kueue")
     options = parser.parse_args()
-    play(read_day(data_folder(), options.workload, options.nodes)[: options.jobs], options)
+    workloads = [options.workload] if options.beside is None else [options.workload, options.beside]
+    days = [
+        replace(job, name=f"{job.name}-{workload}")
+        for workload in workloads
+        for job in read_day(data_folder(), workload, options.nodes)
+    ]
+    play(sorted(days, key=lambda job: job.arrival_s)[: options.jobs], options)
     return 0
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from nodewise.completion.choice import least_sure, pareto_mask
+from nodewise.plugin import best_interval_s, expected_run_s
 from nodewise_transient.deterministic import expect
 from nodewise_transient.fitting import choose, empirical, fit
 from nodewise_transient.hybrid import hybrid_s
-from nodewise_transient.intervals import best_segments, daly_s, exact_s, exponential_total_s, restarting, young_s
+from nodewise_transient.intervals import best_segments, daly_s, restarting, young_s
 from nodewise_transient.job import Checkpoints, Group, Job
 from nodewise_transient.lifetimes import exponential, weibull
 from nodewise_transient.loss import Burst, ChiefLoss, synchronous
@@ -107,7 +108,7 @@ def print_completion(folder: Path) -> None:
             young_s(save_s, mean_s),
             daly_s(save_s, mean_s, order=1),
             daly_s(save_s, mean_s),
-            exact_s(save_s, mean_s),
+            best_interval_s(save_s, mean_s),
         )
         print(f"C {save_s} s, M {hours} h:", *(f"{float(each):.2f}" for each in found))
     law = exponential(7200.0, provenance=STATED)
@@ -118,14 +119,14 @@ def print_completion(folder: Path) -> None:
         reaction=synchronous(120.0),
         checkpoints=Checkpoints(interval_steps=600.0, seconds=30.0),
     )
-    closed = float(exponential_total_s(36_000.0, 600.0, 30.0, 120.0, 7200.0))
+    closed = float(expected_run_s(36_000.0, 600.0, 30.0, 120.0, 7200.0))
     spread = simulate(job, runs=10_000).time_s
     print(f"Daly's closed form {closed:.1f} s, Monte Carlo {spread.mean:.1f} ± {spread.standard_error:.1f} s, ", end="")
     print(f"p50 {spread.p50:.0f}, p90 {spread.p90:.0f}, p99 {spread.p99:.0f}")
     exact = restarting(law, work_s=36_000.0, segments=60, save_s=30.0, restart_s=120.0)
     print(f"recursion for any law {exact.running_s:.1f} s; best segments", end=" ")
     print(best_segments(law, work_s=36_000.0, save_s=30.0, restart_s=120.0), "closed form", end=" ")
-    print(f"{36_000 / float(exact_s(30.0, 7200.0)):.1f}; by simulation", end=" ")
+    print(f"{36_000 / float(best_interval_s(30.0, 7200.0)):.1f}; by simulation", end=" ")
     steps, mean_s = best_interval_steps(job, objective="time", runs=4000)
     print(f"{36_000 / steps:.0f} ({mean_s:.0f} s)")
     young = weibull(7200.0, 0.5, provenance=STATED)

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 WHEELS = BUILD / "wheels"
 CALLERS = (Path("protos"), Path("clients/python"), Path("integrations/python"))
-PROJECTS = (Path("protos"), Path("clients/python"), Path(), Path("integrations/python"))
+PROJECTS = (Path("protos"), Path("clients/python"), Path("clients/cli"), Path(), Path("integrations/python"))
 SOURCES = (
     "server",
     "plugins",

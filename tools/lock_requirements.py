@@ -15,9 +15,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
-# The server first: a manager's environment has all but it.
+# The server and the command line first: a manager's environment has all but them.
 PROJECTS = tuple(
-    ROOT / folder / "pyproject.toml" for folder in (".", "protos", "clients/python", "integrations/python")
+    ROOT / folder / "pyproject.toml"
+    for folder in (".", "clients/cli", "protos", "clients/python", "integrations/python")
 )
 OLDEST_PYTHON = "3.11"
 
@@ -71,7 +72,7 @@ def distribution(requirement: str) -> str:
 
 def declared(chosen: RequirementSet) -> list[str]:
     """Return what the pyproject.toml files depend on, our own distributions left out."""
-    projects = PROJECTS[1:] if chosen.caller else PROJECTS if chosen.runtime or chosen.extras else ()
+    projects = PROJECTS[2:] if chosen.caller else PROJECTS if chosen.runtime or chosen.extras else ()
     tables = [tomllib.loads(path.read_text(encoding="utf-8"))["project"] for path in projects]
     ours = {distribution(table["name"]) for table in tables}
     found: list[str] = []

@@ -1,6 +1,7 @@
 """Write the OpenAPI 3.1 document of what REST offers, from the contract's descriptors, comments and facts, or check it.
 
-The server ships the document as a file: ``python tools/openapi_document.py [--check]``.
+The server ships the document as a file: ``python tools/openapi_document.py [--check]``. Examples are requests of the
+conformance scenarios (``clients/conformance/scenarios``), which every client sends.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -17,10 +19,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, cast
 
+from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
 
 from nodewise.rpc.http.rest import NDJSON, Route, routes_of
 from nodewise.rpc.services import METHODS
+from nodewise_conformance.contract import message_of
+from nodewise_conformance.scenarios import Scenario, filled_in, read_scenarios
 from nodewise_values.fact import Fact
 from nodewise_values.facts import BY_MESSAGE
 
@@ -37,6 +42,14 @@ _CREATED: Final = {
     "CreateToken": ("token_id", "$response.body#/token/tokenId"),
 }
 """Methods whose reply leads to operations: the variable of their paths, and where its value is."""
+PLACES: Final = {"run": "team-a", "token_id": "ci", "etag": "*"}
+"""Names in examples, by the names in scenarios that each run of the conformance fills in."""
+_FURTHER_EXAMPLES: Final[Mapping[str, dict[str, Any]]] = {
+    "Reload": {"generation": 2},
+    "SetCanary": {"generation": 2, "share": 0.1},
+    "SetPrior": {"namespace": "team-a", "action": "PRIOR_ACTION_PIN"},
+}
+"""Requests of methods without a scenario of their name; the others need no field."""
 _ERRORS: Final = {
     "type": "object",
     "description": "Why a call failed, as AIP-193 has it.",
@@ -74,7 +87,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     schemas = _Schemas()
     paths: dict[str, dict[str, Any]] = {}
     tags: dict[str, str] = {}
-    for name, route in _operation_ids(routes):
+    for name, route in operation_ids(routes):
         service = route.method.containing_service
         tags.setdefault(service.name, _text(inspect.getdoc(_servicer(route.method))))
         paths.setdefault(_path(route), {})[route.verb.lower()] = _operation(route, name, schemas)
@@ -123,27 +136,51 @@ def _operation(route: Route, name: str, schemas: _Schemas) -> dict[str, Any]:
     }
     if method.name in _CREATED:
         operation["responses"]["200"]["links"] = _links(*_CREATED[method.name])
-    parameters = [*_in_path(route, schemas), *([] if route.whole_body else _in_query(route, schemas))]
+    example = example_of(route)
+    parameters = [*_in_path(route, schemas, example), *([] if route.whole_body else _in_query(route, schemas, example))]
     if parameters:
         operation["parameters"] = parameters
     if route.whole_body:
-        content = {_JSON: {"schema": schemas.named(method.input_type, asked=True)}}
+        content = {_JSON: {"schema": schemas.named(method.input_type, asked=True), "example": example}}
         # Without a body all fields are unset, which is a request where none of them is what the call is about.
         is_needed = any(each.is_repeated or each.message_type is not None for each in method.input_type.fields)
         operation["requestBody"] = {"required": is_needed, "content": content}
     return operation
 
 
+def scenario_of(method: MethodDescriptor) -> Scenario | None:
+    """The conformance scenario of the method's name."""
+    name = re.sub(r"(?<!^)(?=[A-Z])", "-", method.name).lower()
+    return next((each for each in _scenarios() if each.name == name), None)
+
+
+@cache
+def _scenarios() -> tuple[Scenario, ...]:
+    return read_scenarios()
+
+
+def example_of(route: Route) -> dict[str, Any]:
+    """A request of the method, as JSON."""
+    scenario = scenario_of(route.method)
+    content = _FURTHER_EXAMPLES.get(route.method.name, {}) if scenario is None else scenario.call["requests"][0]
+    message = message_of(route.method.input_type, filled_in(content, PLACES))
+    request: dict[str, Any] = json_format.MessageToDict(message)
+    if "profile.profile_id" in route.template.variables:
+        request["profile"] = {"profileId": f"{PLACES['run']}/a"}
+    return request
+
+
 def _links(variable: str, value: str) -> dict[str, Any]:
     """The operations on what a call created, by the variable of their paths."""
     return {
         name: {"operationId": name, "parameters": {variable: value}}
-        for name, route in _operation_ids(routes_of(METHODS))
+        for name, route in operation_ids(routes_of(METHODS))
         if any(each.rpartition(".")[2] == variable for each in route.template.variables)
     }
 
 
-def _operation_ids(routes: Iterable[Route]) -> Iterable[tuple[str, Route]]:
+def operation_ids(routes: Iterable[Route]) -> Iterable[tuple[str, Route]]:
+    """Routes with the names of their operations."""
     seen: set[str] = set()
     for route in routes:
         name = f"{route.method.containing_service.name}_{route.method.name}"
@@ -153,12 +190,15 @@ def _operation_ids(routes: Iterable[Route]) -> Iterable[tuple[str, Route]]:
         yield name, route
 
 
-def _in_path(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
+def _in_path(route: Route, schemas: _Schemas, example: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """Parameters of the path; what the example has of them is taken out of it."""
     for variable in route.template.variables:
         message = route.method.input_type
         *above, last = variable.split(".")
+        holder = example
         for name in above:
             message = cast("Descriptor", message.fields_by_name[name].message_type)
+            holder = example.pop(name)
         schema = schemas.field(message.fields_by_name[last], asked=True)
         yield {
             "name": last,
@@ -166,10 +206,11 @@ def _in_path(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
             "required": True,
             "description": schema.pop("description", ""),
             "schema": schema | {"minLength": 1} | ({"pattern": _ID} if last == "profile_id" else {}),
+            "example": holder.pop(message.fields_by_name[last].json_name),
         }
 
 
-def _in_query(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
+def _in_query(route: Route, schemas: _Schemas, example: dict[str, Any]) -> Iterable[dict[str, Any]]:
     for field in route.method.input_type.fields:
         if field.name in route.template.variables:
             continue
@@ -178,6 +219,8 @@ def _in_query(route: Route, schemas: _Schemas) -> Iterable[dict[str, Any]]:
         schema = schemas.field(field, asked=True)
         told = schema.pop("description", "")
         parameter = {"name": field.json_name, "in": "query", "description": told, "schema": schema}
+        if field.json_name in example:
+            parameter["example"] = example[field.json_name]
         yield parameter | ({"required": True} if _is_required(field) else {})
 
 

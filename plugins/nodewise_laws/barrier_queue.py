@@ -37,7 +37,7 @@ quantile, and what that misses is sampled at eight numbers of workers per doubli
 
 _QUANTILE_NODES: Final = 512
 _NODES_PER_DOUBLING: Final = 8
-_NODES: Final = np.unique((SAMPLED_EACH * 2.0 ** (np.arange(17) / _NODES_PER_DOUBLING)).round().astype(np.int64))
+_NODES: Final = np.array(sorted({round(SAMPLED_EACH * 2.0 ** (row / _NODES_PER_DOUBLING)) for row in range(17)}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -25,9 +25,10 @@ from nodewise.plugin import (
     Reason,
     Refusal,
     SavedBytes,
+    best_interval_s,
 )
 from nodewise_transient.deterministic import expect
-from nodewise_transient.intervals import daly_s, exact_s, young_s
+from nodewise_transient.intervals import daly_s, young_s
 from nodewise_transient.job import Checkpoints, Group, Job
 from nodewise_transient.loss import ASYNCHRONOUS, Burst, Reaction, elastic, synchronous
 from nodewise_transient.loss import ChiefLoss as ChiefRule
@@ -181,7 +182,7 @@ def _tune(case: CompletionCase, job: Job, terms: CompletionTerms) -> tuple[Job, 
             return job, True
         base_s = expectation.time_s if math.isfinite(expectation.time_s) else job.ideal_s
         between_s = base_s / losses
-        best = float(exact_s(max(job.checkpoints.stall_s, 1e-6), between_s)) * job.full_speed
+        best = float(best_interval_s(max(job.checkpoints.stall_s, 1e-6), between_s)) * job.full_speed
         best = job.steps / max(round(job.steps / best), 1)
     return replace(job, checkpoints=replace(job.checkpoints, interval_steps=best)), True
 

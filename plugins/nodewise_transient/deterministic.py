@@ -17,8 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from nodewise.plugin import Floats
-from nodewise_transient.intervals import exponential_total_s
+from nodewise.plugin import Floats, expected_run_s
 from nodewise_transient.job import Group, Job
 from nodewise_transient.renewal import expected_losses
 
@@ -155,7 +154,7 @@ def _daly(job: Job, rate: float, delay_s: float, restart_s: float) -> float:
     save_s = job.checkpoints.stall_s if math.isfinite(job.checkpoints.interval_steps) else 0.0
     if rate <= 1e-300:
         return job.ideal_s + job.checkpoints.count(job.steps) * job.checkpoints.stall_s
-    running = float(exponential_total_s(job.ideal_s, interval_s, save_s, restart_s, 1.0 / rate))
+    running = float(expected_run_s(job.ideal_s, interval_s, save_s, restart_s, 1.0 / rate))
     # Losses while running, each of which waits; running / mean life of them.
     return running * (1.0 + rate * delay_s)
 

@@ -1,13 +1,9 @@
 """How often to save: Young's and Daly's intervals, and the best one for any law of lifetimes.
 
 A job of N seconds saves C seconds after every W of work; it is lost at rate 1 / M, restarts in R, and what was not
-saved is done again. Young: J. W. Young, Commun. ACM 17(9), 1974. Daly: J. T. Daly, "A higher order estimate of the
-optimum checkpoint interval for restart dumps", Future Generation Computer Systems 22, 2006::
-
-    E[T] = (N / W) M e^(R / M) (e^((W + C) / M) - 1)      losses may hit saves and restarts too
-
-with its exact optimum W = M (1 + W0(-e^(-1 - C / M))), W0 Lambert's function. Other laws, where each attempt starts
-with new machines, are solved exactly too: with k segments of W + C left at the start of an attempt,
+saved is done again. Young: J. W. Young, Commun. ACM 17(9), 1974. Daly: J. T. Daly, Future Generation Computer Systems
+22, 2006; his expected time and its exact optimum are ``nodewise.plugin``'s. Other laws, where each attempt starts with
+new machines, are solved exactly too: with k segments of W + C left at the start of an attempt,
 
     V(k) = integral_0^(R + k (W + C)) S + sum_j P(lost after j saved segments) V(k - j)
 """
@@ -20,7 +16,6 @@ from functools import cache
 
 import numpy as np
 import numpy.typing as npt
-import scipy
 
 from nodewise.plugin import Floats
 from nodewise_transient.lifetimes import Lifetime
@@ -29,8 +24,6 @@ __all__ = [
     "Restarts",
     "best_segments",
     "daly_s",
-    "exact_s",
-    "exponential_total_s",
     "first_of",
     "restarting",
     "young_s",
@@ -48,23 +41,6 @@ def daly_s(save_s: npt.ArrayLike, between_losses_s: npt.ArrayLike, *, order: int
     series = 1.0 if order == 1 else 1.0 + np.sqrt(save / (2.0 * mean)) / 3.0 + save / (2.0 * mean) / 9.0
     # Where a save takes longer than two mean lives, no interval is short enough: Daly takes M.
     return np.where(save < 2.0 * mean, young_s(save, mean) * series - save, mean)
-
-
-def exact_s(save_s: npt.ArrayLike, between_losses_s: npt.ArrayLike) -> Floats:
-    """The interval that minimises E[T] under losses at a constant rate."""
-    save, mean = np.asarray(save_s, dtype=np.float64), np.asarray(between_losses_s, dtype=np.float64)
-    branch = [float(scipy.special.lambertw(float(each)).real) for each in -np.exp(-1.0 - np.ravel(save / mean))]
-    return np.asarray(mean * (1.0 + np.reshape(branch, np.shape(save / mean))), dtype=np.float64)
-
-
-def exponential_total_s(
-    work_s: npt.ArrayLike, interval_s: npt.ArrayLike, save_s: float, restart_s: float, between_losses_s: npt.ArrayLike
-) -> Floats:
-    """Daly's E[T]; the last save counts as well."""
-    mean = np.asarray(between_losses_s, dtype=np.float64)
-    interval = np.asarray(interval_s, dtype=np.float64)
-    cycles = np.asarray(work_s, dtype=np.float64) / interval
-    return cycles * mean * np.exp(restart_s / mean) * np.expm1((interval + save_s) / mean)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

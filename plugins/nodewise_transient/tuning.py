@@ -27,7 +27,7 @@ def best_interval_steps(
 
     Runs that fail count as never done. Intervals that part the work into whole numbers of equal segments are compared,
     from one segment to saves that take half of the time. Losses at a constant rate have a closed form
-    (`intervals.exact_s`), attempts on new machines an exact one (`intervals.best_segments`). ``look`` is called now and
+    (`best_interval_s`), attempts on new machines an exact one (`intervals.best_segments`). ``look`` is called now and
     then; what it raises ends the search.
     """
     most = max(1.0, job.ideal_s / max(job.checkpoints.stall_s, 1e-3 * job.ideal_s))

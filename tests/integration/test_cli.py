@@ -355,6 +355,28 @@ def test_schedule() -> None:
     assert "Decided by equal-share" in people.out
 
 
+def test_schedule_with_failures(tmp_path: Path) -> None:
+    example = json.loads((EXAMPLES / "schedule.json").read_text())
+    example["cluster"]["pools"][0]["device_hours_between_failures"] = 1e6
+    for each in example["jobs"]:
+        each["profile"]["table"] = str(EXAMPLES / each["profile"]["table"])
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(example))
+    options = ("--device-hours-between-failures", "10", "--restart-s", "60", "--policy", "equal-share")
+    ran = Ran("schedule", path, "--json", *options)
+    shares = {each["pool"]: each["useful"] for each in ran.document["allocations"] if each["devices"]}
+    # Options do not replace what a pool states.
+    assert 0.999 < shares["k80"] < 1.0
+    assert shares["p100"] == pytest.approx(1 / (1 + 60 / 36_000))
+    for each in ran.document["allocations"]:
+        assert each["goodput_samples_per_s"] == pytest.approx(each["samples_per_s"] * each["useful"])
+    assert "with failures" in Ran("schedule", path, *options).out
+    for wrong in (("--restart-s", "60"), ("--device-hours-between-failures", "0")):
+        ran = Ran("schedule", path, *wrong)
+        assert ran.status == 2
+        assert "--device-hours-between-failures" in ran.err
+
+
 def test_schedule_by_deadlines_weights_and_quotas() -> None:
     found = Ran("schedule", EXAMPLES / "schedule_deadlines.json", "--json").document
     assert found["policy"] == "deadline-aware"

@@ -375,7 +375,11 @@ OF_DEVICE: Final[dict[str, tuple[Base, str, Any]]] = {
     "intra_node_link": (on("A100-80GB"), "A100-80GB", "PCIe3"),
 }  # fmt: skip
 """Of each fact of a device a question for which it matters, an entry and another value."""
-OF_POWER: Final = {"power_limit_watts": ("H100", 500.0), "idle_watts": ("A40", 20.0)}
+OF_POWER: Final = {
+    "power_limit_watts": ("H100", 500.0),
+    "idle_watts": ("A40", 20.0),
+    "transformer_watts": ("A40", 200.0),
+}
 """Of each fact of a device that only the card of a run reads an entry and another value."""
 OF_MACHINE: Final[dict[str, tuple[Base, str, Any]]] = {
     "devices": (on("H200", **UNLINKED), "p5.48xlarge", ["H200"]),

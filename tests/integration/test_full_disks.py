@@ -108,7 +108,7 @@ def test_a_stream_states_what_is_durable_and_resumes_there(servers: WarmServers,
 def test_the_reserve_of_a_disk_ends_a_stream_alike(servers: WarmServers, tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", "8m"),
-        servers.start(store=f"sqlite:{tmp_path}/disk/store.db", quotas={"free_bytes": (8 << 20) - 600_000}) as server,
+        servers.start(store=f"sqlite:{tmp_path}/disk/store.db", quotas={"free_bytes": (8 << 20) - 300_000}) as server,
     ):
         with pytest.raises(ResourceExhaustedError) as caught:
             send(Client(server.target))

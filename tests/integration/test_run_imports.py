@@ -96,6 +96,17 @@ def test_the_log_of_megatron(tmp_path: Path) -> None:
     assert (run["row"]["ms_per_step"], run["row"]["global_batch"], run["points"]) == (250.0, 64, 20)
 
 
+@pytest.mark.parametrize(
+    ("name", "column", "rate", "batch"),
+    [("megatron_lm", "ms_per_step", 89_075.2, 1024), ("megatron_deepspeed", "step_s", 5.342, 96)],
+)
+def test_published_logs_of_megatron(tmp_path: Path, name: str, column: str, rate: float, batch: int) -> None:
+    """Lines that were published: of epfLLM/Megatron-LLM (issue 11), and of FZJ-JSC/jubench-megatron-lm (README)."""
+    log = RUNS / "logs" / f"{name}.log"
+    (run,) = imported(tmp_path, "--from", "log", log, *STATED[:6], "--warm-up-steps", "0")
+    assert (run["row"][column], run["row"]["global_batch"]) == (pytest.approx(rate, rel=0.01), batch)
+
+
 def test_a_pattern_of_ones_own(tmp_path: Path) -> None:
     log = tmp_path / "own.log"
     log.write_text("".join(f"it {step} took {3.0 if step < 10 else 0.25}s\n" for step in range(30)))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import grpc
 import pytest
+from google.protobuf import json_format
 from google.protobuf.timestamp_pb2 import Timestamp
 from patience import PATIENCE_S, before_its_deadline
 from serving import Stubs, failure_of, one_worker_phases
 
+from nodewise.domain.failures import useful_ratio
 from nodewise.runtime.embedded_server import EmbeddedServer
+from nodewise.runtime.settings import Settings
 from nodewise_protos.v1 import profile_service_pb2, schedule_pb2, schedule_service_pb2
 from nodewise_protos.v1.configuration_pb2 import ConfigurationSettings
 from nodewise_protos.v1.plugin_pb2 import PLUGIN_KIND_POLICY
@@ -76,6 +81,61 @@ def test_a_cluster_of_whole_nodes_is_shared_and_asks_for_more(stubs: Stubs) -> N
     [demand] = found.pool_demands
     assert (demand.pool, demand.used_nodes, demand.desired_nodes) == ("p", 2, 4)
     assert found.complete
+
+
+def failing(*jobs: ScheduleJob, **stated: float) -> schedule_service_pb2.ScheduleRequest:
+    pools = [NodePool(name="p", device_name="V100", available_devices=[4, 4, 4], **stated)]
+    return schedule_service_pb2.ScheduleRequest(
+        now=Timestamp(seconds=1), cluster=Cluster(pools=pools), jobs=jobs, policy="fifo"
+    )
+
+
+def test_pools_that_state_failures_give_goodput(stubs: Stubs) -> None:
+    settings = ConfigurationSettings(sync_mode="SYNC_MODE_SYNC", parameter_servers=1)
+    asked = (
+        job("stops", 4, checkpoint_seconds=30, server_devices=1, settings=settings),
+        job("continues", 4),
+    )
+    found = stubs.schedule.Schedule(
+        failing(*asked, device_hours_between_failures=100, restart_seconds=300), timeout=PATIENCE_S
+    )
+    stops, continues = found.allocations
+    assert stops.useful_ratio == pytest.approx(float(useful_ratio(100 * 3600 / 5, 30, 300)))
+    assert continues.useful_ratio == pytest.approx(1 / (1 + 300 * 4 / (100 * 3600)))
+    without = stubs.schedule.Schedule(failing(*asked), timeout=PATIENCE_S).allocations
+    for allocation, same in zip(found.allocations, without):
+        assert allocation.samples_per_second == same.samples_per_second
+        goodput = allocation.samples_per_second * allocation.useful_ratio
+        assert allocation.goodput_samples_per_second == pytest.approx(goodput)
+        assert allocation.finish_seconds == pytest.approx(1e4 / goodput)
+        assert not same.HasField("useful_ratio")
+        assert not same.HasField("goodput_samples_per_second")
+
+
+def test_failures_are_the_same_over_http() -> None:
+    request = failing(job("a", 4), device_hours_between_failures=100)
+    with EmbeddedServer(Settings(store="memory:", http="127.0.0.1:0")) as server, Stubs(server.target) as stubs:
+        connection = http.client.HTTPConnection(server.http_target, timeout=PATIENCE_S)
+        body, header = json_format.MessageToJson(request), {"Content-Type": "application/json"}
+        connection.request("POST", "/v1/schedules:schedule", body, header)
+        found = json.loads(connection.getresponse().read())
+        connection.close()
+        expected = json_format.MessageToDict(stubs.schedule.Schedule(request, timeout=PATIENCE_S))
+    assert found["allocations"] == expected["allocations"]
+    assert 0.99 < found["allocations"][0]["usefulRatio"] < 1.0
+
+
+@pytest.mark.parametrize(
+    ("stated", "field"),
+    [
+        ({"device_hours_between_failures": 0.0}, "cluster.pools[0].device_hours_between_failures"),
+        ({"device_hours_between_failures": 1.0, "restart_seconds": -1.0}, "cluster.pools[0].restart_seconds"),
+    ],
+)
+def test_failures_out_of_bounds_are_refused(stubs: Stubs, stated: dict[str, float], field: str) -> None:
+    failure = failure_of(stubs.schedule.Schedule, failing(job("a", 4), **stated), timeout=PATIENCE_S)
+    assert failure.reason == "INVALID_FIELD"
+    assert failure.fields.keys() == {field}
 
 
 def test_a_revision_that_does_not_come_costs_its_job_alone(stubs: Stubs) -> None:

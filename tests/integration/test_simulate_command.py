@@ -197,6 +197,23 @@ def test_a_specification_with_profiles_lists_and_laws(tmp_path: Path) -> None:
         assert Ran(tmp_path / "spec.json", "--json").document["finished"] == 20
 
 
+def test_a_policy_knows_failures_that_a_pool_states(tmp_path: Path) -> None:
+    path, pool = tmp_path / "spec.json", {"name": "t4", "nodes": 8}
+    spec = {
+        "jobs": [{"job": "a", "arrival_s": 0, "samples": 800, "curve": "c"}],
+        "curves": {"c": {"samples_per_s": {"t4": {n: n for n in range(1, 9)}}}},
+        "policy": "srpt",
+    }
+
+    def average_jct_s(**stated: float) -> float:
+        path.write_text(json.dumps(spec | {"cluster": [pool | stated]}))
+        found: float = Ran(path, "--json").document["average_jct_s"]
+        return found
+
+    assert average_jct_s() == average_jct_s(device_hours_between_failures=1e6) == 100.0
+    assert average_jct_s(device_hours_between_failures=0.2, restart_s=600) > 100.0
+
+
 def test_a_server_predicts_from_profiles_that_it_stores(tmp_path: Path) -> None:
     spec = {
         "jobs": [{"job": "a", "arrival_s": 0, "samples": 640, "curve": "stored", "requested_devices": 2}],

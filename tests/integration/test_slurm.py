@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from patience import wait_until
 from slurm_clusters import SlurmCluster, running_slurm
 
 from nodewise.runtime.embedded_server import EmbeddedServer
@@ -24,6 +25,7 @@ from nodewise_client import (
     configurations,
     observations,
 )
+from nodewise_integrations import slurm as slurm_package
 from nodewise_integrations.slurm.stated import shape_of, stated_options
 from nodewise_integrations.slurm.submission import sbatch_directives, split
 
@@ -53,7 +55,9 @@ def blocks(language: str) -> list[str]:
 def slurm() -> Iterator[SlurmCluster]:
     (configured,) = blocks("ini")
     more = re.sub(r"/opt/nodewise/bin/", f"{PROGRAMS}/", configured)
-    with running_slurm(nodes=4, gpus=4, more=more) as cluster:
+    with running_slurm(
+        nodes=4, gpus=4, more=more, files=[Path(slurm_package.__file__).with_name("job_submit.lua")]
+    ) as cluster:
         yield cluster
 
 
@@ -354,3 +358,45 @@ true
     (job_id,) = re.findall(r"\d+$", typed.stdout.strip())
     components = site.slurm.run("scontrol", "-o", "show", "job", job_id, cwd=site.folder).stdout
     assert re.findall(r"HetJobOffset=(\d).*?NumNodes=(\d)", components) == [("0", "1"), ("1", "2")]
+
+
+HINT = "#NODEWISE of this script are read by nodewise-sbatch alone"
+
+
+def test_plain_sbatch_hints_at_nodewise_sbatch(site: Site) -> None:
+    """By job_submit.lua, which the controller of all these tests has loaded. Every job is accepted."""
+    asking = f"#!/bin/sh\n#SBATCH --nodes=1\n#NODEWISE --nodes=1-4 --profile={PROFILE}\ntrue\n"
+    job, said = site.submitted("sbatch", script=asking)
+    assert HINT in said
+    assert job["JobState"] == "COMPLETED"
+    for command, script in (
+        ("nodewise-sbatch", asking),
+        ("sbatch --export=NONE", asking),
+        ("sbatch", f"#!/bin/sh\n#NODEWISE --nodes=1-4\ntrue # --profile={PROFILE}\n"),
+        ("sbatch", f"#!/bin/sh\ntrue\n#NODEWISE --profile={PROFILE}\n"),
+    ):
+        typed = site.types(command, script=script)
+        assert typed.returncode == 0, typed.stderr
+        assert HINT not in typed.stderr, (command, script)
+    assert site.types("srun --nodes=1 true").returncode == 0  # without a script
+    components = asking.replace("#NODEWISE", "#SBATCH hetjob\n#SBATCH --nodes=2\n#NODEWISE")
+    for command in ("sbatch", "nodewise-sbatch"):
+        typed = site.types(command, script=components)
+        assert typed.returncode == 0, typed.stderr
+        assert HINT not in typed.stderr
+
+
+def test_each_task_of_an_array_is_recorded(site: Site, client: Client) -> None:
+    script = f"""#!/bin/sh
+#SBATCH --array=3-5 --nodes=1 --gpus-per-node=4
+#NODEWISE --profile={PROFILE} --nodes=1-4 --global-batch=2048 --pattern="steps/s=([0-9.]+)"
+echo "steps/s=$SLURM_ARRAY_TASK_ID"
+"""
+    typed = site.types("nodewise-sbatch", script=script)
+    assert typed.returncode == 0, typed.stderr
+    assert "--nodes=3, of 1 to 4" in typed.stderr
+    assert HINT not in typed.stderr
+    wait_until(lambda: len(rows_of(client)) == 2 + 3)
+    recorded = rows_of(client)[2:]
+    assert {row["nodes"] for row in recorded} == {3}
+    assert sorted(float(str(row["steps_per_second"])) for row in recorded) == [3, 4, 5]

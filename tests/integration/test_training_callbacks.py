@@ -59,24 +59,44 @@ def test_the_table_of_measured_loops_is_one_that_ingest_takes(server: str, tmp_p
         assert client.get_profile("team/table").observations_count == 2
 
 
-@pytest.mark.torch
-@pytest.mark.skipif(not PYTHON.exists(), reason="needs `tools/environment.py frameworks`")
-@pytest.mark.parametrize("framework", ACCUMULATION)
-def test_a_real_training_is_measured(framework: str, tmp_path: Path) -> None:
+def train(framework: str, folder: Path, *launcher: str) -> dict[str, str]:
+    """Run a training in the environment of the frameworks; the only row that it writes."""
     code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({framework!r}) is None)"
     if subprocess.run([PYTHON, "-c", code], check=False).returncode:
         pytest.skip(f"the environment has no {framework}")
-    table = tmp_path / "runs.csv"
+    table = folder / "runs.csv"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "COV"))}
     environment |= {"OMP_NUM_THREADS": "1", "TORCHDYNAMO_DISABLE": "1"}
     environment["PYTHONPATH"] = f"{ROOT / 'clients' / 'python'}:{ROOT / 'protos' / 'python'}"
     finished = subprocess.run(
-        [PYTHON, PROGRAM, framework, table], capture_output=True, text=True, check=False, env=environment, cwd=tmp_path
+        [PYTHON, *launcher, PROGRAM, framework, table],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        cwd=folder,
     )
     assert finished.returncode == 0, finished.stderr[-4000:]
     assert "training goes on" not in finished.stderr
     with table.open(newline="") as lines:
         (row,) = csv.DictReader(lines)
+    return row
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(not PYTHON.exists(), reason="needs `tools/environment.py frameworks`")
+@pytest.mark.parametrize("framework", ["torch", "lightning", "transformers"])
+def test_of_two_ranks_one_writes_the_row_of_both(framework: str, tmp_path: Path) -> None:
+    row = train(framework, tmp_path, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    assert (row["job"], row["nodes"], row["workers"], row["batch_per_worker"]) == (framework, "1", "2", str(BATCH))
+    assert float(row["steps_per_s"]) == 1 / (ACCUMULATION.get(framework, 1) * FORWARD_S)
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(not PYTHON.exists(), reason="needs `tools/environment.py frameworks`")
+@pytest.mark.parametrize("framework", ACCUMULATION)
+def test_a_real_training_is_measured(framework: str, tmp_path: Path) -> None:
+    row = train(framework, tmp_path)
     assert (row["job"], row["framework"], row["precision"]) == (framework, framework, "fp32")
     assert (row["nodes"], row["workers"], row["batch_per_worker"]) == ("1", "1", str(BATCH))
     assert row["accumulation"] == str(ACCUMULATION[framework])

@@ -2,7 +2,7 @@
 
 `measured_trainings.py FRAMEWORK TABLE.csv`: 48 steps, and behind every twelfth an evaluation and a checkpoint. The
 measurement's clock moves by what the model does, so that the row is the same on every machine. Standard output gets
-the framework's version.
+the framework's version. Of several ranks a launcher starts each.
 """
 
 from __future__ import annotations
@@ -57,6 +57,25 @@ def network() -> Any:
     return Network()
 
 
+def train_torch(table: str) -> None:
+    """A plain loop, as a launcher starts it on each rank."""
+    import torch
+
+    from nodewise_client.callbacks import StepMeter
+
+    torch.distributed.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(network())
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    settings = {"framework": "torch", "precision": "fp32", "batch_per_worker": BATCH, "accumulation": 1}
+    with StepMeter("torch", file=table, **settings, **OPTIONS) as meter:
+        for _ in range(STEPS):
+            model(torch.ones(BATCH, 8)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            meter.step()
+    torch.distributed.destroy_process_group()
+
+
 def train_lightning(table: str) -> None:
     import torch
     from lightning.pytorch import LightningModule, Trainer
@@ -81,7 +100,7 @@ def train_lightning(table: str) -> None:
     folder = str(Path(table).parent)
     trainer = Trainer(
         accelerator="cpu",
-        devices=1,
+        devices=int(os.environ.get("WORLD_SIZE", "1")),
         max_steps=STEPS,
         accumulate_grad_batches=2,
         val_check_interval=2 * EVERY,
@@ -256,6 +275,7 @@ def train_torchtitan(table: str) -> None:
 
 
 TRAININGS = {
+    "torch": train_torch,
     "lightning": train_lightning,
     "transformers": train_transformers,
     "deepspeed": train_deepspeed,

@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import Any
 
 from nodewise.domain.columns import as_ints
-from nodewise.domain.schedule import NodePool
+from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant, NodePool
 from nodewise.hosting.registry import LoadedPlugin
-from nodewise.plugin import Policy, PolicyRecord
+from nodewise.plugin import Budget, Policy, PolicyRecord
 from nodewise.scheduling.simulation.core import simulate
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
 from nodewise.scheduling.simulation.results import SimulationResult
@@ -42,6 +42,24 @@ ONE = straight(1)
 
 def job(name: str, arrival_s: float, samples: float, curve: JobCurve = ONE, **changes: object) -> SimulatedJob:
     return SimulatedJob(job_id=name, arrival_s=arrival_s, samples=samples, curve=curve, **changes)  # type: ignore[arg-type]
+
+
+class Watching:
+    """First come, one device each; keeps the curves and the work left that it was shown."""
+
+    def __init__(self) -> None:
+        self.rates: dict[str, list[float]] = {}
+        self.left: dict[str, float] = {}
+
+    def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
+        grants = []
+        free = state.pools[0].total_devices
+        for index, each in enumerate(state.jobs):
+            self.rates[each.job_id] = curves.samples_per_s[curves.rows(index)].tolist()
+            self.left.setdefault(each.job_id, each.remaining_samples)
+            grants.append(Grant(1, 0) if free > 0 else Grant(0))
+            free -= 1
+        return Allocation(grants=tuple(grants))
 
 
 def record(policy: Policy) -> LoadedPlugin[PolicyRecord]:

@@ -65,7 +65,7 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 class SlurmCluster:
     """Munge, a controller and the daemons of its nodes, in a folder; whoever makes it stops it."""
 
-    def __init__(self, folder: Path, *, nodes: int, gpus: int, more: str = "") -> None:
+    def __init__(self, folder: Path, *, nodes: int, gpus: int, more: str = "", files: Sequence[Path] = ()) -> None:
         self._folder: Final = folder
         self._started: list[subprocess.Popen[bytes]] = []
         self.nodes: Final = nodes
@@ -85,6 +85,8 @@ class SlurmCluster:
             ),
             encoding="utf-8",
         )
+        for file in files:
+            shutil.copy(file, folder)
         # Slurm counts the files, and nobody opens them: no job is held in a control group here.
         for number in range(gpus):
             (folder / f"gpu{number}").touch()
@@ -196,8 +198,10 @@ def _free_ports(count: int) -> Sequence[int]:
 
 
 @contextmanager
-def running_slurm(*, nodes: int = 4, gpus: int = 4, more: str = "") -> Iterator[SlurmCluster]:
-    """A cluster for as long as this is open; the test is skipped where Slurm is not installed."""
+def running_slurm(
+    *, nodes: int = 4, gpus: int = 4, more: str = "", files: Sequence[Path] = ()
+) -> Iterator[SlurmCluster]:
+    """A cluster for as long as this is open, with files beside slurm.conf. Tests are skipped without Slurm."""
     if sys.platform != "linux":
         pytest.skip("Slurm is started on Linux alone")
     # The commands of users do not start before there is a controller.
@@ -207,7 +211,7 @@ def running_slurm(*, nodes: int = 4, gpus: int = 4, more: str = "") -> Iterator[
     # Not pytest's own folder: the path of a socket has 107 bytes at most.
     with tempfile.TemporaryDirectory(prefix="nodewise-slurm-") as folder:
         Path(folder).chmod(0o755)
-        cluster = SlurmCluster(Path(folder), nodes=nodes, gpus=gpus, more=more)
+        cluster = SlurmCluster(Path(folder), nodes=nodes, gpus=gpus, more=more, files=files)
         try:
             cluster.start()
             yield cluster

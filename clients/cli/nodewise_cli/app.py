@@ -36,6 +36,7 @@ _COMMANDS: Final = {
         "schedule": ("schedule", "Share a cluster among jobs by predicted throughput."),
         "simulate": ("simulate", "Simulate how policies schedule jobs over time."),
         "sweep": ("sweep", "Compare policies over loads, seeds and prediction errors."),
+        "failures": ("failures", "Estimate how often devices of a cluster fail."),
     },
     "Traces": {
         "diagnose": ("diagnose", "Find what bounds recorded steps, and what would help."),
@@ -106,17 +107,18 @@ class _Group(HelpfulGroup):
 
             print_error(error_document(InputError(str(error), reason="BAD_USAGE")))
             raise typer.Exit(ExitStatus.BAD_INPUT) from None
-        except Exception as error:
+        except Exception as raised:
             # Only here: `serve` needs no client, and importing it takes a tenth of the server's start.
-            from nodewise_cli.errors import error_document, explain_error, is_explained, status_of
+            from nodewise_cli.errors import convert_error, error_document, explain_error, status_of
 
-            if not is_explained(error):
+            shown = convert_error(raised)
+            if shown is None:
                 raise
             if as_json:
-                print_error(error_document(error))
+                print_error(error_document(shown))
             else:
-                complain(explain_error(error, verbose="--verbose" in arguments))
-            raise typer.Exit(status_of(error)) from None
+                complain(explain_error(shown, verbose="--verbose" in arguments))
+            raise typer.Exit(status_of(shown)) from None
 
 
 def _import_command(name: str, section: str) -> Any:

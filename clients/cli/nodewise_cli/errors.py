@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 from nodewise_cli.failures import CommandError, ExitStatus
 from nodewise_client import InvalidArgumentError, NodewiseError, NotFoundError, RefusedError
 
-__all__ = ["error_document", "explain_error", "is_explained", "status_of"]
+__all__ = ["convert_error", "error_document", "explain_error", "status_of"]
 
 
 _JOINT: Final = re.compile(r"(?<! was answered: )no estimator can answer \((?P<reasons>.*; .*)\)")
 _ESTIMATOR: Final = re.compile(r"; (?=[a-z][a-z0-9-]*: )")
+_WITH_SERVER: Final = {"nodewise": "the server", "numpy": "NumPy", "scipy": "SciPy"}
+"""Packages that the command line alone does without, and what they are called."""
 _BATCHES: Final = {"--global-batch": "global_batch", "--batch-per-worker": "batch_per_worker"}
 
 
-def is_explained(error: Exception) -> TypeGuard[CommandError | NodewiseError]:
-    """Whether a command prints this error's text rather than a traceback."""
-    return isinstance(error, CommandError | NodewiseError)
+def convert_error(error: Exception) -> CommandError | NodewiseError | None:
+    """The error whose text a command prints rather than a traceback; None = there is none."""
+    if isinstance(error, ModuleNotFoundError) and (package := (error.name or "").partition(".")[0]) in _WITH_SERVER:
+        return CommandError(f"this needs {_WITH_SERVER[package]}, which is not installed: pip install nodewise")
+    return error if isinstance(error, CommandError | NodewiseError) else None
 
 
 def status_of(error: CommandError | NodewiseError) -> ExitStatus:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from contextlib import suppress
 
 __all__ = ["main"]
 
@@ -19,10 +20,11 @@ def main() -> None:
     # Nothing is there to be put in order before the command runs, and an import that is torn is no error of ours.
     signal.signal(signal.SIGINT, _leave)
     _quieten_grpc()
-    # Read when NumPy is: this process, and those that it starts, are ours.
-    from nodewise.runtime.blas import one_thread_each
+    # Read when NumPy is: this process, and those that it starts, are ours. Without the server nothing computes here.
+    with suppress(ModuleNotFoundError):
+        from nodewise.runtime.blas import one_thread_each
 
-    one_thread_each()
+        one_thread_each()
     gc.disable()  # what is imported stays
     from nodewise_cli.app import app
 

@@ -118,12 +118,17 @@ def serving_target(server: str | None) -> Iterator[str]:
     ------
     CommandError
         If no server can be embedded.
+    InputError
+        If no server is installed.
     """
     if server is not None:
         yield checked_address(server)
         return
     with ExitStack() as stack:
-        stack.enter_context(starting())
+        try:
+            stack.enter_context(starting())
+        except ModuleNotFoundError:
+            raise InputError("--server: must be given, as no server is installed here (pip install nodewise)") from None
         # What is imported stays: no use in looking for garbage among it, which takes a tenth of a short command.
         gc.disable()
         try:

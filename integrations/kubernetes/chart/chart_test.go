@@ -301,7 +301,7 @@ func TestTheIntegrationsStandBeside(t *testing.T) {
 	for _, object := range all {
 		names[object.GetKind()+" "+object.GetName()] = true
 	}
-	for _, name := range []string{"Deployment nodewise", "Deployment nodewise-webhook", "Deployment nodewise-extender", "Namespace " + namespace} {
+	for _, name := range []string{"Deployment nodewise", "Deployment nodewise-webhook", "Deployment nodewise-extender", "Deployment nodewise-check", "Deployment nodewise-recommender", "Namespace " + namespace} {
 		if !names[name] {
 			t.Errorf("there is no %s", name)
 		}

@@ -65,7 +65,7 @@ func TestWhatLogsSayIsObserved(t *testing.T) {
 	})
 	placed(t, "logs", int(*made.Spec.Parallelism))
 	for range 2 {
-		if err := startProcess(t.Context(), "collector", "-window", "1s"); err != nil {
+		if err := startProcess(t.Context(), "collector", "-window", "1s", "-warm-up", "1s"); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { end(rig.processes["collector"]) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -65,11 +66,16 @@ const (
 // queue makes a queue of Kueue whose flavor is a test's pool of nodes.
 func queue(t *testing.T, pool, checks string) {
 	t.Helper()
+	queueOf(t, pool, "V100", 1000, checks)
+}
+
+func queueOf(t *testing.T, pool, device string, devices int, more string) {
+	t.Helper()
 	for _, text := range []string{
-		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: POOL}, spec: {nodeLabels: {pool: POOL}}}`,
-		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: POOL}, spec: {namespaceSelector: {}, ` + checks + `
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: POOL}, spec: {nodeLabels: {pool: POOL, nvidia.com/gpu.product: ` + device + `}}}`,
+		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: POOL}, spec: {namespaceSelector: {}, ` + more + `
 			resourceGroups: [{coveredResources: [nvidia.com/gpu, cpu, memory], flavors: [{name: POOL, resources: [
-				{name: nvidia.com/gpu, nominalQuota: 1000}, {name: cpu, nominalQuota: 1000}, {name: memory, nominalQuota: 1000Gi}]}]}]}}`,
+				{name: nvidia.com/gpu, nominalQuota: ` + strconv.Itoa(devices) + `}, {name: cpu, nominalQuota: 1000}, {name: memory, nominalQuota: 1000Gi}]}]}]}}`,
 		`{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: POOL, namespace: default}, spec: {clusterQueue: POOL}}`,
 	} {
 		create(t, read(t, strings.ReplaceAll(text, "POOL", pool)))
@@ -167,30 +173,19 @@ func conditionIs(object *unstructured.Unstructured, kind, status string) bool {
 func TestControllers(t *testing.T) {
 	addNodes(t, "controlled", "V100", 60, "")
 	startControllers(t)
-	create(t, read(t, `{apiVersion: trainer.kubeflow.org/v1alpha1, kind: ClusterTrainingRuntime, metadata: {name: torch-tried, labels: {trainer.kubeflow.org/framework: torch}},
-		spec: {mlPolicy: {numNodes: 1, torch: {}}, template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}},
-			spec: {template: {spec: {containers: [{name: node, image: pytorch}]}}}}}]}}}}`))
+	torchRuntime(t, "torch-tried", `{name: node, image: pytorch}`)
 	queue(t, "controlled", "")
 	store(t, "team/controlled", measured(t, "V100"))
-	for name, mode := range map[string]struct {
+	type mode struct {
 		webhook []string // options of the process
 		stopped bool
 		chosen  bool
-	}{
-		"with":       {chosen: true},
-		"no-webhook": {stopped: true},
-		"no-server":  {webhook: []string{"-server", free(t)}},
-		"hanging": {webhook: []string{"-server", wrongServer(t, func(_ any, stream grpc.ServerStream) error {
-			<-stream.Context().Done()
-			return stream.Context().Err()
-		})}},
-		"refusing":      {webhook: []string{"-server", wrongServer(t, func(any, grpc.ServerStream) error { return status.Error(codes.PermissionDenied, "no") })}},
-		"empty-answers": {webhook: []string{"-server", wrongServer(t, func(_ any, stream grpc.ServerStream) error { return stream.SendMsg(&nodewisev1.PredictResponse{}) })}},
-		"absurd-answers": {webhook: []string{"-server", wrongServer(t, func(_ any, stream grpc.ServerStream) error {
-			return stream.SendMsg(&nodewisev1.PredictResponse{Recommendation: &nodewisev1.Recommendation{Row: 1 << 30, DeviceName: "none"}})
-		})}},
-		"no-protocol": {webhook: []string{"-server", otherProtocol(t)}},
-	} {
+	}
+	modes := map[string]mode{"with": {chosen: true}, "no-webhook": {stopped: true}}
+	for name, server := range wrongServers(t) {
+		modes[name] = mode{webhook: []string{"-server", server}}
+	}
+	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
 			if mode.stopped || mode.webhook != nil {
 				end(rig.processes["webhook"])
@@ -210,7 +205,7 @@ func TestControllers(t *testing.T) {
 			for _, kind := range controlledKinds {
 				job := create(t, kind.in(t, "controlled", kind.name+"-"+name, map[string]string{
 					"nodewise.dev/profile": "team/controlled", "nodewise.dev/nodes": "2-4", "nodewise.dev/settings": `{"global_batch_samples": 512}`,
-					"nodewise.dev/objective": "highest-throughput",
+					"nodewise.dev/objective": "highest-throughput", "nodewise.dev/samples": "1e9", "nodewise.dev/execution-limit": "2",
 				}))
 				count, chosen := kind.nodes, job.GetAnnotations()["nodewise.dev/chosen-nodes"]
 				if mode.chosen {
@@ -219,10 +214,57 @@ func TestControllers(t *testing.T) {
 				if mode.chosen != (chosen != "") || mode.chosen && chosen != "4" {
 					t.Error(job.GetName(), " has annotations ", job.GetAnnotations())
 				}
-				all.Go(func() { kind.running(t, job, count) })
+				all.Go(func() {
+					kind.running(t, job, count)
+					limited(t, job, mode.chosen)
+				})
 			}
 			all.Wait()
 		})
+	}
+	t.Run("execution limit", func(t *testing.T) { // of a job that does not end in time
+		job := create(t, controlledKinds[0].in(t, "controlled", "limited", map[string]string{
+			"nodewise.dev/profile": "team/controlled", "nodewise.dev/nodes": "2-4", "nodewise.dev/settings": `{"global_batch_samples": 512}`,
+			"nodewise.dev/samples": "1e4", "nodewise.dev/execution-limit": "1",
+		}))
+		t.Log(job.GetAnnotations()["nodewise.dev/reason"])
+		err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+			workload := workloadOf(ctx, t, job)
+			active, stated, _ := unstructured.NestedBool(workload.Object, "spec", "active")
+			return stated && !active && strings.Contains(fmt.Sprint(workload.Object["status"]), "exceeding the maximum execution time"), nil
+		})
+		if err != nil {
+			t.Error(err, workloadOf(t.Context(), t, job).Object)
+		}
+	})
+}
+
+// limited checks that Kueue has the execution limit that the webhook wrote: at least twice the predicted time; none without the webhook.
+func limited(t *testing.T, job *unstructured.Unstructured, expected bool) {
+	t.Helper()
+	limit, stated, _ := unstructured.NestedInt64(workloadOf(t.Context(), t, job).Object, "spec", "maximumExecutionTimeSeconds")
+	label := job.GetLabels()["kueue.x-k8s.io/max-exec-time-seconds"]
+	predicted, _ := strconv.ParseFloat(job.GetAnnotations()["nodewise.dev/finish-seconds"], 64)
+	if stated != expected || expected && (fmt.Sprint(limit) != label || float64(limit) < 2*predicted || predicted == 0) {
+		t.Error(job.GetName(), " has the limit ", limit, ", label ", label, ", predicted ", predicted)
+	}
+}
+
+// wrongServers returns addresses at which Nodewise fails, by the way in which it does.
+func wrongServers(t *testing.T) map[string]string {
+	t.Helper()
+	return map[string]string{
+		"no-server": free(t),
+		"hanging": wrongServer(t, func(_ any, stream grpc.ServerStream) error {
+			<-stream.Context().Done()
+			return stream.Context().Err()
+		}),
+		"refusing":      wrongServer(t, func(any, grpc.ServerStream) error { return status.Error(codes.PermissionDenied, "no") }),
+		"empty-answers": wrongServer(t, func(_ any, stream grpc.ServerStream) error { return stream.SendMsg(&nodewisev1.PredictResponse{}) }),
+		"absurd-answers": wrongServer(t, func(_ any, stream grpc.ServerStream) error {
+			return stream.SendMsg(&nodewisev1.PredictResponse{Recommendation: &nodewisev1.Recommendation{Row: 1 << 30, DeviceName: "none"}})
+		}),
+		"no-protocol": otherProtocol(t),
 	}
 }
 

@@ -11,14 +11,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,7 +42,7 @@ type controller struct {
 	config                string // a file, where the arguments name one
 }
 
-// Health, port and config in arguments and configuration stand for addresses and a file of the test.
+// HEALTH, PORT, STATUS and CONFIG in arguments and configuration stand for addresses and a file of the test.
 var controllers = []controller{
 	{
 		program: "jobset", module: "jobset", path: "sigs.k8s.io/jobset", manifests: []string{"config/default"},
@@ -52,6 +57,7 @@ var controllers = []controller{
 		namespace: "kubeflow-system", account: "kubeflow-trainer-controller-manager", secret: "kubeflow-trainer-webhook-cert",
 		arguments: []string{"--config=CONFIG"},
 		config: `{apiVersion: config.trainer.kubeflow.org/v1alpha1, kind: Configuration, leaderElection: {leaderElect: false},
+			featureGates: {TrainJobStatus: true}, statusServer: {port: STATUS},
 			health: {healthProbeBindAddress: "HEALTH"}, metrics: {bindAddress: "0"}, webhook: {host: 127.0.0.1, port: PORT},
 			certManagement: {enable: true, webhookServiceName: kubeflow-trainer-controller-manager, webhookSecretName: kubeflow-trainer-webhook-cert}}`,
 	},
@@ -64,12 +70,12 @@ var controllers = []controller{
 		// Its webhook has a fixed port, and is not started.
 		program: "ray-operator", module: "jobset", path: "github.com/ray-project/kuberay/ray-operator", manifests: []string{"config/default"},
 		namespace: "default", account: "kuberay-operator",
-		arguments: []string{"--metrics-addr=0", "--enable-leader-election=false", "--health-probe-bind-address=HEALTH"},
+		arguments: []string{"--metrics-addr=0", "--enable-leader-election=false", "--health-probe-bind-address=HEALTH", "--use-kubernetes-proxy=true"},
 	},
 	{
 		program: "kueue", module: "kueue", path: "sigs.k8s.io/kueue", manifests: []string{"config/default"},
 		namespace: "kueue-system", account: "kueue-controller-manager", secret: "kueue-webhook-server-cert",
-		arguments: []string{"--config=CONFIG", "--feature-gates=VisibilityOnDemand=false"},
+		arguments: []string{"--config=CONFIG", "--feature-gates=VisibilityOnDemand=false,ElasticJobsViaWorkloadSlices=true"},
 		config: `{apiVersion: config.kueue.x-k8s.io/v1beta2, kind: Configuration, namespace: kueue-system, leaderElection: {leaderElect: false},
 			health: {healthProbeBindAddress: "HEALTH"}, metrics: {bindAddress: "0"}, webhook: {host: 127.0.0.1, port: PORT},
 			internalCertManagement: {enable: true, webhookServiceName: kueue-webhook-service, webhookSecretName: kueue-webhook-server-cert},
@@ -87,8 +93,8 @@ func builtControllers() string {
 	return folder
 }
 
-// startControllers installs the operators' manifests and starts their programs until the test ends.
-func startControllers(t *testing.T) {
+// startControllers installs the operators' manifests and starts their programs until the test ends: those named, else all.
+func startControllers(t *testing.T, named ...string) {
 	t.Helper()
 	folder := builtControllers()
 	if folder == "" {
@@ -100,8 +106,12 @@ func startControllers(t *testing.T) {
 	if err := os.MkdirAll(certificatesAt, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	rig.listens["status"] = free(t)
 	var started sync.WaitGroup
 	for _, each := range controllers {
+		if len(named) > 0 && !slices.Contains(named, each.program) {
+			continue
+		}
 		port, health := free(t), free(t)
 		each.install(t, port)
 		started.Go(func() { each.start(t, filepath.Join(folder, each.program), port, health) })
@@ -110,6 +120,17 @@ func startControllers(t *testing.T) {
 	if t.Failed() {
 		t.FailNow()
 	}
+}
+
+// tokensAt is where pods have the token of their service account.
+const tokensAt = "/run/secrets/kubernetes.io/serviceaccount"
+
+// tokenOf returns a token of a service account, for the audiences or else the API server.
+func tokenOf(ctx context.Context, namespace, account string, audiences ...string) (string, error) {
+	wanted := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
+	owner := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
+	err := rig.kubernetes.SubResource("token").Create(ctx, owner, wanted)
+	return wanted.Status.Token, err
 }
 
 // certificatesAt is where controllers read their certificates. Each of them sees a folder of its own there.
@@ -211,6 +232,23 @@ func (c *controller) install(t *testing.T, address string) {
 			}
 		}
 		apply(object)
+		if object.GetKind() == "CustomResourceDefinition" {
+			served(t, object)
+		}
+	}
+}
+
+// served waits until the API server serves a kind; a controller that starts before ends.
+func served(t *testing.T, definition *unstructured.Unstructured) {
+	t.Helper()
+	of := func(path string) string { return at(definition.Object, "spec."+path).(string) }
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(schema.GroupVersionKind{Group: of("group"), Version: of("versions.0.name"), Kind: of("names.kind")})
+	if err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+		err := rig.kubernetes.List(ctx, all, client.Limit(1))
+		return err == nil || !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err), err
+	}); err != nil {
+		t.Fatal(definition.GetName(), ": ", err)
 	}
 }
 
@@ -224,18 +262,24 @@ func number(t *testing.T, text string) (found int64) {
 
 // start runs the program under its service account, mounts its secret as a kubelet would, and waits until it is ready.
 func (c *controller) start(t *testing.T, program, address, health string) {
-	user, err := rig.User("system:serviceaccount:" + c.namespace + ":" + c.account)
+	user, err := rig.User("system:serviceaccount:"+c.namespace+":"+c.account, "system:serviceaccounts")
 	if err != nil {
 		t.Error(err)
 		return
 	}
 	_, port, _ := net.SplitHostPort(address)
+	_, statusPort, _ := net.SplitHostPort(rig.listens["status"])
+	token, err := tokenOf(t.Context(), c.namespace, c.account)
+	if err != nil {
+		t.Error(err)
+		return
+	}
 	mounted, config := rig.Write(c.program+".certificates", nil)+".d", ""
 	if err := os.MkdirAll(mounted, 0o700); err != nil {
 		t.Error(err)
 		return
 	}
-	filled := strings.NewReplacer("HEALTH", health, "PORT", port)
+	filled := strings.NewReplacer("HEALTH", health, "PORT", port, "STATUS", statusPort)
 	if c.config != "" {
 		text, err := sigsyaml.YAMLToJSON([]byte(filled.Replace(c.config)))
 		if err != nil {
@@ -244,7 +288,11 @@ func (c *controller) start(t *testing.T, program, address, health string) {
 		}
 		config = rig.Write(c.program+".json", text)
 	}
-	arguments := []string{"-c", `mount --bind "$0" ` + certificatesAt + ` && exec "$@"`, mounted, program, "--kubeconfig=" + user}
+	// The Trainer's server of statuses reads the issuer of tokens from its own.
+	arguments := []string{
+		"-c", `mount --bind "$0" ` + certificatesAt + ` && mount -t tmpfs tmpfs /run && mkdir -p ` + tokensAt + ` && cp "$1" ` + tokensAt + `/token && shift && exec "$@"`,
+		mounted, rig.Write(c.program+".token", []byte(token)), program, "--kubeconfig=" + user,
+	}
 	for _, each := range c.arguments {
 		arguments = append(arguments, strings.ReplaceAll(filled.Replace(each), "CONFIG", config))
 	}

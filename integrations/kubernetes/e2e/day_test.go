@@ -7,19 +7,20 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	informers "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
@@ -29,6 +30,7 @@ type day struct {
 	Nodes          int     `json:"nodes"`
 	DevicesPerNode int     `json:"devices_per_node"`
 	Compression    float64 `json:"compression"` // seconds of the day in one of the clock
+	Kueue          bool    `json:"kueue"`       // admits the jobs, by a quota of all devices; else this test does
 	// Shares are the knee's shares, one for each run; null = the owners' own numbers.
 	Shares []*float64 `json:"shares"`
 	Jobs   []dayJob   `json:"jobs"` // by arrival
@@ -36,6 +38,7 @@ type day struct {
 
 type dayJob struct {
 	Name               string  `json:"name"`
+	Kind               string  `json:"kind"`    // of controlledKinds
 	Profile            string  `json:"profile"` // empty = its number of nodes is nobody's to choose
 	GlobalBatchSamples float64 `json:"global_batch_samples"`
 	ArrivalSeconds     float64 `json:"arrival_s"`
@@ -56,7 +59,7 @@ type dayResult struct {
 }
 
 // play is one first-come-first-served queue with its own nodes. Jobs are created suspended and admitted in order, as soon as the first one has
-// room. This type does the work of the kubelets; Kubernetes creates and places the pods.
+// room, by Kueue or by this type. It does the work of the kubelets; Kubernetes and the jobs' controllers create and place the pods.
 type play struct {
 	day
 	number  int
@@ -72,11 +75,11 @@ type play struct {
 
 type playing struct {
 	dayJob
-	object  *batchv1.Job
-	pods    int
-	devices int               // of a pod
-	on      map[string]string // nodes, by pod
-	let     time.Time         // in
+	object   *unstructured.Unstructured
+	pods     int
+	devices  int               // of a pod
+	on       map[string]string // nodes, by pod
+	admitted time.Time
 }
 
 // With NODEWISE_DAY=FILE the jobs of a day run in compressed time; the results go to NODEWISE_DAY_RESULTS.
@@ -93,6 +96,10 @@ func TestClusterDay(t *testing.T) {
 	if err := json.Unmarshal(text, &told); err != nil {
 		t.Fatal(err)
 	}
+	if told.Kueue {
+		startControllers(t)
+		torchRuntime(t, "torch-tried", `{name: node, image: pytorch}`)
+	}
 	resting.Store(true)
 	t.Cleanup(func() { resting.Store(false) })
 	for _, name := range []string{"webhook", "extender"} {
@@ -108,6 +115,9 @@ func TestClusterDay(t *testing.T) {
 			used: map[string]int{}, jobs: map[string]*playing{}, changed: make(chan struct{}, 1),
 		}
 		addNodesOf(t, each.pool, "T4", told.Nodes, told.DevicesPerNode, "")
+		if told.Kueue {
+			queueOf(t, each.pool, "T4", told.Nodes*told.DevicesPerNode, "queueingStrategy: StrictFIFO,")
+		}
 		for index := range told.Nodes {
 			each.used[fmt.Sprintf("%s-t4-%d", each.pool, index)] = 0
 		}
@@ -119,7 +129,9 @@ func TestClusterDay(t *testing.T) {
 	for _, each := range plays {
 		each.begun = begun
 		all.Go(func() { each.submit(t) })
-		all.Go(func() { each.admit(t) })
+		if !told.Kueue {
+			all.Go(func() { each.admit(t) })
+		}
 	}
 	all.Wait()
 	results := []dayResult{}
@@ -144,28 +156,31 @@ func (p *play) submit(t *testing.T) {
 	defer close(p.arrived)
 	for _, job := range p.Jobs {
 		time.Sleep(time.Until(p.begun.Add(p.wall(job.ArrivalSeconds))))
-		made := p.object(job)
+		made, devices := p.object(t, job)
+		p.mutex.Lock() // its pods may come before it is noted
 		if err := rig.kubernetes.Create(t.Context(), made); err != nil {
+			p.mutex.Unlock()
 			t.Error(err)
 			return
 		}
-		if share := p.Shares[p.number]; share != nil && job.Profile != "" && made.Annotations["nodewise.dev/chosen-nodes"] == "" {
-			t.Error(job.Name, made.Annotations)
+		if share := p.Shares[p.number]; share != nil && job.Profile != "" && made.GetAnnotations()["nodewise.dev/chosen-nodes"] == "" {
+			t.Error(job.Name, made.GetAnnotations())
 		}
-		limit := made.Spec.Template.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]
-		found := &playing{dayJob: job, object: made, pods: int(*made.Spec.Parallelism), devices: int(limit.Value()), on: map[string]string{}}
-		p.mutex.Lock()
-		p.jobs[made.Name] = found
+		found := &playing{dayJob: job, object: made, devices: devices, on: map[string]string{}}
+		if read, err := jobs.Of(made); err != nil {
+			t.Error(job.Name, err)
+		} else {
+			found.pods = int(read.Nodes())
+		}
+		p.jobs[made.GetName()] = found
 		p.mutex.Unlock()
 		p.arrived <- found
 	}
 }
 
-// object returns the Job as its owner creates it, possibly with annotations.
-func (p *play) object(job dayJob) *batchv1.Job {
-	pods, suspended, indexed, none := job.RequestedPods, true, batchv1.IndexedCompletion, int32(0)
-	devices := job.DevicesPerPod
-	annotations := map[string]string{}
+// object returns the job as its owner creates it, possibly with annotations, and the devices of its pods.
+func (p *play) object(t *testing.T, job dayJob) (made *unstructured.Unstructured, devices int) {
+	devices, annotations := job.DevicesPerPod, map[string]string{}
 	if share := p.Shares[p.number]; share != nil && job.Profile != "" {
 		devices = p.DevicesPerNode
 		annotations = map[string]string{
@@ -173,14 +188,21 @@ func (p *play) object(job dayJob) *batchv1.Job {
 			"nodewise.dev/settings": fmt.Sprintf(`{"global_batch_samples": %v}`, job.GlobalBatchSamples),
 		}
 	}
-	pod := template(p.pool)
-	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(devices), resource.DecimalSI)}
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: p.pool + "-" + job.Name, Namespace: "default", Annotations: annotations},
-		Spec: batchv1.JobSpec{
-			Parallelism: &pods, Completions: &pods, CompletionMode: &indexed, BackoffLimit: &none, Suspend: &suspended, Template: pod,
-		},
+	index := slices.IndexFunc(controlledKinds, func(each controlled) bool { return each.kind == job.Kind })
+	kind := controlledKinds[index]
+	kind.spec = strings.ReplaceAll(kind.spec, "nvidia.com/gpu: 8", fmt.Sprint("nvidia.com/gpu: ", devices))
+	made = kind.in(t, p.pool, p.pool+"-"+job.Name, annotations)
+	if read, err := jobs.Of(made); err != nil {
+		t.Error(job.Name, err)
+	} else if err := read.SetNodes(int64(job.RequestedPods)); err != nil {
+		t.Error(job.Name, err)
 	}
+	if !p.Kueue {
+		made.SetLabels(nil)
+		_ = unstructured.SetNestedField(made.Object, true, "spec", "suspend")
+		_ = unstructured.SetNestedField(made.Object, p.pool, "spec", "template", "spec", "nodeSelector", "pool")
+	}
+	return made, devices
 }
 
 // admit admits jobs in order, each as soon as it has room.
@@ -188,7 +210,7 @@ func (p *play) admit(t *testing.T) {
 	for job := range p.arrived {
 		p.waitUntil(t, func() bool { return p.room(job.devices) >= job.pods })
 		p.mutex.Lock()
-		job.let = time.Now()
+		job.admitted = time.Now()
 		p.mutex.Unlock()
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"spec": {"suspend": false}}`))
 		if err := rig.kubernetes.Patch(t.Context(), job.object.DeepCopy(), patch); err != nil {
@@ -205,7 +227,7 @@ func (p *play) room(devices int) int {
 		free[node] = p.DevicesPerNode - used
 	}
 	for _, job := range p.jobs {
-		if job.let.IsZero() {
+		if job.admitted.IsZero() {
 			continue
 		}
 		for range job.pods - len(job.on) { // where the scheduler will place them: the fullest that has room
@@ -263,7 +285,13 @@ func (p *play) run(t *testing.T, job *playing) {
 	go setPhase(t, pods, corev1.PodRunning)
 	time.AfterFunc(p.wall(seconds), func() {
 		ended := time.Now()
-		setPhase(t, pods, corev1.PodSucceeded)
+		if job.Kind == "RayJob" { // its end is read from Ray, which is not there
+			if err := rig.kubernetes.Delete(t.Context(), job.object.DeepCopy()); err != nil {
+				t.Error(err)
+			}
+		} else {
+			setPhase(t, pods, corev1.PodSucceeded)
+		}
 		day := func(wall time.Duration) float64 { return wall.Seconds() * p.Compression }
 		p.mutex.Lock()
 		defer p.mutex.Unlock()
@@ -272,7 +300,7 @@ func (p *play) run(t *testing.T, job *playing) {
 		}
 		p.results = append(p.results, dayResult{
 			Play: p.number, Name: job.Name, Devices: devices,
-			WaitedSeconds: day(job.let.Sub(p.begun)) - job.ArrivalSeconds, StartedSeconds: day(started.Sub(job.let)),
+			WaitedSeconds: day(job.admitted.Sub(p.begun)) - job.ArrivalSeconds, StartedSeconds: day(started.Sub(job.admitted)),
 			CompletionSeconds: day(ended.Sub(p.begun)) - job.ArrivalSeconds,
 		})
 		select {
@@ -307,16 +335,25 @@ func watchPods(t *testing.T, plays []*play) {
 	}
 	placed := func(object any) {
 		pod, _ := object.(*corev1.Pod)
-		if pod == nil || pod.Spec.NodeName == "" {
+		if pod == nil {
+			return
+		}
+		if pod.DeletionTimestamp != nil && pod.Spec.NodeName != "" {
+			_ = rig.kubernetes.Delete(t.Context(), pod.DeepCopy(), client.GracePeriodSeconds(0))
 			return
 		}
 		for _, each := range plays {
 			each.mutex.Lock()
-			if job := each.jobs[pod.Labels["job-name"]]; job != nil && job.on[pod.Name] == "" {
-				job.on[pod.Name] = pod.Spec.NodeName
-				each.used[pod.Spec.NodeName] += job.devices
-				if len(job.on) == job.pods {
-					go each.run(t, job)
+			if job := each.jobs[jobOf(pod)]; job != nil && len(pod.Spec.Containers[0].Resources.Limits) > 0 {
+				if job.admitted.IsZero() {
+					job.admitted = time.Now()
+				}
+				if pod.Spec.NodeName != "" && job.on[pod.Name] == "" {
+					job.on[pod.Name] = pod.Spec.NodeName
+					each.used[pod.Spec.NodeName] += job.devices
+					if len(job.on) == job.pods {
+						go each.run(t, job)
+					}
 				}
 			}
 			each.mutex.Unlock()
@@ -329,4 +366,17 @@ func watchPods(t *testing.T, plays []*play) {
 	if err := testcluster.Until(t.Context(), func(context.Context) (bool, error) { return informer.HasSynced(), nil }); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// jobOf returns the name of the job of a pod.
+func jobOf(pod *corev1.Pod) string {
+	if cluster := pod.Labels["ray.io/cluster"]; cluster != "" {
+		return cluster[:max(strings.LastIndex(cluster, "-"), 0)] // KubeRay appends a suffix to the name of the RayJob
+	}
+	for _, kind := range controlledKinds {
+		if name := pod.Labels[kind.label]; name != "" && kind.kind != "Job" {
+			return name
+		}
+	}
+	return pod.Labels["batch.kubernetes.io/job-name"]
 }

@@ -3,9 +3,12 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
@@ -62,4 +65,50 @@ func nodesUntil(t *testing.T, of *batchv1.Job, awaited func(int32) bool) int32 {
 		t.Fatal(of.Name, " has ", *of.Spec.Parallelism, " nodes: ", err, rig.Log("allocator"))
 	}
 	return *of.Spec.Parallelism
+}
+
+// The allocator resizes an elastic Job of Kueue: Kueue replaces its workload by a new slice, admits it, and lets the new pods run.
+func TestElasticSlices(t *testing.T) {
+	addNodes(t, "slices", "V100", 4, "")
+	startControllers(t)
+	queue(t, "slices", "")
+	store(t, "team/slices", measured(t, "V100"))
+	asks := map[string]string{
+		"kueue.x-k8s.io/elastic-job": "true", "nodewise.dev/profile": "team/slices", "nodewise.dev/nodes": "1-4", "nodewise.dev/elastic": "true",
+		"nodewise.dev/settings": `{"global_batch_samples": 512}`, "nodewise.dev/samples": "1e9", "nodewise.dev/objective": "fewest-devices", "nodewise.dev/deadline-seconds": "1e9",
+	}
+	kind := controlledKinds[0]
+	one := create(t, kind.in(t, "slices", "slices-one", asks))
+	kind.running(t, one, 1)
+	runProcess(t, "allocator", "-policy", "equal-share", "-round", "500ms", "-minimum-run", "0s", "-restart-cost", "1s")
+	found := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: one.GetName(), Namespace: "default"}}
+	nodesUntil(t, found, func(nodes int32) bool { return nodes == 4 })
+	kind.running(t, one, 4)
+	two := create(t, kind.in(t, "slices", "slices-two", asks))
+	shrunk := nodesUntil(t, found, func(nodes int32) bool { return nodes < 4 })
+	other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: two.GetName(), Namespace: "default"}}
+	grown := nodesUntil(t, other, func(nodes int32) bool { return nodes > 1 })
+	kind.running(t, one, int(shrunk))
+	kind.running(t, two, int(grown))
+	for each, job := range map[*unstructured.Unstructured]*batchv1.Job{one: found, two: other} {
+		nodesUntil(t, job, func(nodes int32) bool { return slices.Equal(slicesOf(t, each), []int64{int64(nodes)}) })
+	}
+}
+
+// slicesOf returns the numbers of pods of a job's workloads that are admitted and not finished.
+func slicesOf(t *testing.T, job *unstructured.Unstructured) (found []int64) {
+	t.Helper()
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(workloads)
+	if err := rig.kubernetes.List(t.Context(), all, client.InNamespace("default")); err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range all.Items {
+		for _, owner := range each.GetOwnerReferences() {
+			if owner.UID == job.GetUID() && conditionIs(&each, "Admitted", "True") && !conditionIs(&each, "Finished", "True") {
+				found = append(found, at(each.Object, "spec.podSets.0.count").(int64))
+			}
+		}
+	}
+	return found
 }

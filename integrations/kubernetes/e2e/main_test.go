@@ -108,7 +108,7 @@ func start(ctx context.Context, command string) error {
 	if rig.nodewise, err = nodewise.NewClient(rig.target); err != nil {
 		return err
 	}
-	for _, file := range []string{"namespace", "webhook", "extender", "allocator", "collector"} {
+	for _, file := range []string{"namespace", "webhook", "extender", "allocator", "collector", "check", "recommender"} {
 		if err := apply(ctx, "../deploy/"+file+".yaml"); err != nil {
 			return err
 		}

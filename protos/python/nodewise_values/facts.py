@@ -2391,6 +2391,32 @@ NODE_POOL: Final[Mapping[str, Fact]] = by_field(
         minimum=0,
         meaning="Most nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = the pool does not grow.",
     ),
+    Fact(
+        field="device_hours_between_failures",
+        row="device_hours",
+        csv=None,
+        kind="float",
+        unit="h",
+        minimum=0.0,
+        maximum=1000000000000.0,
+        exclusive_minimum=True,
+        meaning=(
+            "Mean hours of one device between failures that stop the job on it or its node. The mean of a job is this "
+            "divided by its devices. Policies then compare goodput: throughput times the share of time that is "
+            "progress. Absent = failures are not considered."
+        ),
+    ),
+    Fact(
+        field="restart_seconds",
+        row="restart_seconds",
+        csv=None,
+        kind="float",
+        unit="s",
+        default=600.0,
+        minimum=0.0,
+        maximum=10000000.0,
+        meaning="Seconds from a failure until the job runs again. Absent = 600.",
+    ),
 )
 """Of NodePool, by field."""
 
@@ -2432,6 +2458,20 @@ SCHEDULE_JOB: Final[Mapping[str, Fact]] = by_field(
         minimum=0.0,
         exclusive_minimum=True,
         meaning="Priority of the job relative to others. Absent = 1.",
+    ),
+    Fact(
+        field="checkpoint_seconds",
+        row="checkpoint_s",
+        csv=None,
+        kind="float",
+        unit="s",
+        minimum=0.0,
+        maximum=10000000.0,
+        meaning=(
+            "Seconds of a checkpoint, for pools that state failures; jobs save at the best interval. Absent = each "
+            "node writes the weights and the optimizer's state of its devices at 1 GB/s, or 60 if their size is not "
+            "known."
+        ),
     ),
 )
 """Of ScheduleJob, by field."""

@@ -37,6 +37,7 @@ DEVICE_FACTS: Final = (
     "last_level_cache_bytes",
     "power_limit_watts",
     "idle_watts",
+    "transformer_watts",
 )
 LINK_FACTS: Final = ("bytes_per_s",)
 NEEDED: Final = {"devices": ("memory_bytes", "memory_bytes_per_s"), "links": ("bytes_per_s",)}

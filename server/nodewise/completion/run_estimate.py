@@ -15,7 +15,16 @@ import numpy as np
 
 from nodewise.completion.estimate import complete_offer, completion_estimator, remaining_samples
 from nodewise.completion.questions import OfferResult
-from nodewise.completion.run_energy import NORMAL_90, DevicePower, Quantity, device_power, device_watts
+from nodewise.completion.run_energy import (
+    MEMORY_BOUND_SHARE,
+    NORMAL_90,
+    OTHER_SHARE,
+    TRANSFORMER_SHARE,
+    DevicePower,
+    Quantity,
+    device_power,
+    device_watts,
+)
 from nodewise.completion.speeds import Speeds, log_spread_of
 from nodewise.domain.budget import Budget
 from nodewise.domain.completion_offers import (
@@ -28,10 +37,11 @@ from nodewise.domain.completion_offers import (
 from nodewise.domain.completions import Completion, CompletionTerms
 from nodewise.domain.configurations import SyncMode
 from nodewise.domain.errors import NodewiseError, Refusal
+from nodewise.domain.failures import RESTART_S, assumed_save_s
 from nodewise.domain.lifetimes import ExponentialLifetimes, LifetimeLaw
 from nodewise.domain.objective import Objective
 from nodewise.domain.predictions import UNATTRIBUTED, RowStatus
-from nodewise.domain.profile import Profile
+from nodewise.domain.workload import Workload
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question
 
@@ -51,9 +61,6 @@ __all__ = [
 HOUR_S: Final = 3600.0
 JOULES_PER_KWH: Final = 3.6e6
 DEVICE_HOURS: Final = 50_000.0
-RESTART_S: Final = 600.0
-SAVED_BYTES_PER_S: Final = 1e9
-SAVE_S: Final = 60.0
 HOST_RATIO: Final = 1.4
 COMPUTING: Final = ("compute", "optimizer", "update")
 """Parts of a step for which a device computes; in the others it communicates or waits."""
@@ -246,7 +253,13 @@ def _complete(
         restart_s = RESTART_S
         text = "detection, a new node and start-up; state what your jobs take"
         assumptions.append(RunAssumption("failures.restart_seconds", restart_s, text))
-    checkpoints = failures.checkpoints or _assumed_checkpoints(run.question.profile, answer, assumptions)
+    checkpoints = failures.checkpoints
+    if checkpoints is None:
+        parameter_bytes = run.question.profile.workload.parameter_bytes
+        per_node = rows.workers[:1] / rows.nodes[:1]
+        save_s, text = assumed_save_s(parameter_bytes, answer.predictions.extra, per_node)
+        assumptions.append(RunAssumption("failures.checkpoints.seconds", float(save_s[0]), text))
+        checkpoints = CompletionCheckpoints(seconds=float(save_s[0]))
     units = nodes if continues else 1
     mean_s = device_hours * HOUR_S / (workers / units)
     offer = CompletionOffer(
@@ -277,45 +290,30 @@ def _complete(
     return complete_offer(completion_estimator(answers), "run", offer, samples, speeds, terms)
 
 
-def _assumed_checkpoints(profile: Profile, answer: Answer, assumptions: list[RunAssumption]) -> CompletionCheckpoints:
-    """Checkpoints whose duration follows from the memory of weights and optimizer, or from the parameters."""
-    extra, rows = answer.predictions.extra, answer.configurations
-    per_device = sum(
-        float(extra[name][0]) for name in ("memory_weights_bytes", "memory_optimizer_bytes") if name in extra
-    )
-    parameter_bytes = profile.workload.parameter_bytes
-    if per_device:
-        seconds = per_device * int(rows.workers[0]) / int(rows.nodes[0]) / SAVED_BYTES_PER_S
-        text = "each node writes weights and optimizer state of its devices at 1 GB/s"
-    elif parameter_bytes:
-        seconds = 3.0 * parameter_bytes / SAVED_BYTES_PER_S
-        text = "one node writes the parameters and two moments of each at 1 GB/s"
-    else:
-        seconds, text = SAVE_S, "the size of the model is not known"
-    assumptions.append(RunAssumption("failures.checkpoints.seconds", seconds, text))
-    return CompletionCheckpoints(seconds=seconds)
-
-
 def _energy(
     answers: Answers, run: RunQuestion, answer: Answer, result: OfferResult, assumptions: list[RunAssumption]
 ) -> tuple[RunEnergy | None, DevicePower | None]:
     """Energy of the run: power while it runs, that of waiting devices while it restarts."""
     facts, asked, completion = _facts(answers, answer), run.power, result.completion
     assert completion is not None
-    is_transformer = run.question.profile.workload.transformer is not None
+    workload = run.question.profile.workload
+    is_transformer = workload.transformer is not None
+    ratio = _compute_ratio(answer)
+    utilisation = None if is_transformer else _utilisation(workload, facts, answer, ratio)
     idle = facts.get("idle_watts") if asked.idle_watts is None else asked.idle_watts
     power = device_power(
         facts.get("power_limit_watts"),
         transformer=is_transformer,
         idle_watts=idle,
         training_watts=asked.training_watts,
+        transformer_watts=facts.get("transformer_watts"),
+        utilisation=utilisation,
     )
     mean_s = completion.time_s.mean
     if power is None or mean_s is None:
         return None, power
     if asked.training_watts is None:
-        kind = "transformers" if is_transformer else "other networks"
-        text = f"what {kind} drew in published runs, as a share of the limit of {facts['power_limit_watts']:g} W"
+        text = _power_source(facts, is_transformer=is_transformer, utilisation=utilisation)
         assumptions.append(RunAssumption("power.training_watts", power.training_watts, text))
     if asked.idle_watts is None:
         text = "measured while the device waits for its host" if idle is not None else "a fifth of the device's limit"
@@ -328,7 +326,6 @@ def _energy(
     if facility is None:
         facility = 1.0
         assumptions.append(RunAssumption("power.power_usage_effectiveness", facility, "cooling is not counted"))
-    ratio = _compute_ratio(answer)
     watts = Quantity.lognormal(device_watts(power, ratio), power.log_spread)
     workers = int(answer.configurations.workers[0])
     restart_s = 0.0 if completion.breakdown is None else completion.breakdown.restart_s
@@ -347,6 +344,28 @@ def _energy(
         co2_grams=None if grid is None else joules.times(grid / JOULES_PER_KWH),
     )
     return energy, power
+
+
+def _power_source(facts: dict[str, float], *, is_transformer: bool, utilisation: float | None) -> str:
+    """Where the power of a device that computes comes from."""
+    if "transformer_watts" in facts:
+        level = f"{facts['transformer_watts']:g} W, which transformers drew on the device in published runs"
+    else:
+        level = f"{TRANSFORMER_SHARE:.0%} of the limit of {facts['power_limit_watts']:g} W, as transformers drew"
+    if is_transformer:
+        return level
+    if utilisation is None:
+        return f"{OTHER_SHARE:.0%}, as other networks drew, of {level}"
+    return f"{MEMORY_BOUND_SHARE:.0%}, and more by the utilisation of {utilisation:.0%}, of {level}"
+
+
+def _utilisation(workload: Workload, facts: dict[str, float], answer: Answer, compute_ratio: float) -> float | None:
+    """Operations per second of a device that computes, divided by the peak of the number format; None = unknown."""
+    peak = facts.get(f"{workload.precision}_flops_per_s")
+    if not peak or not workload.flops_per_sample:
+        return None
+    per_device = workload.flops_per_sample * float(answer.samples_per_s[0]) / int(answer.configurations.workers[0])
+    return min(per_device / (peak * compute_ratio), 1.0)
 
 
 def _compute_ratio(answer: Answer) -> float:

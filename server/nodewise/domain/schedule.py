@@ -50,6 +50,9 @@ class NodePool:
         Nodes are allocated whole, each with so many devices; 0 = devices are allocated one by one.
     max_nodes : int or None
         Nodes that the pool may grow to; None = it does not grow.
+    device_hours, restart_s : float or None
+        Mean hours of one device between failures, and seconds from a failure until the job runs again; None = failures
+        are not considered, and the usual seconds.
     """
 
     name: str
@@ -60,6 +63,8 @@ class NodePool:
     node_names: tuple[str, ...] = ()
     devices_per_node: int = 0
     max_nodes: int | None = None
+    device_hours: float | None = None
+    restart_s: float | None = None
     _node_indexes: dict[str, int] | None = field(init=False, default=None, repr=False)
 
     @property
@@ -123,6 +128,8 @@ class JobFacts:
     gradient_noise_scale_samples, initial_batch_samples : float or None
         Inputs of its statistical efficiency: the gradient noise scale, and the global batch that remaining
         samples are counted at. None = not known.
+    checkpoint_s : float or None
+        Seconds of a checkpoint, where pools state failures; None = not known.
     """
 
     job_id: str
@@ -138,6 +145,7 @@ class JobFacts:
     preemptible: bool = True
     gradient_noise_scale_samples: float | None = None
     initial_batch_samples: float | None = None
+    checkpoint_s: float | None = None
 
     def facts(self) -> dict[str, Any]:
         """These facts by name, for another value that holds them."""

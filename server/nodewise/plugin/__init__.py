@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from nodewise.domain.errors import Reason as Reason
     from nodewise.domain.errors import Refusal as Refusal
     from nodewise.domain.errors import Violation as Violation
+    from nodewise.domain.failures import *
     from nodewise.domain.lifetimes import *
     from nodewise.domain.planning import *
     from nodewise.domain.policy_parameters import *
@@ -72,7 +73,7 @@ _MODULES: Final = (
     *("plugin.sharing", "plugin.completions"),
     *("domain.planning", "domain.schedule", "domain.trace", "domain.shared_pairs", "domain.sharing"),
     *("domain.step_times", "domain.replay", "domain.diagnosis"),
-    *("domain.lifetimes", "domain.completion_offers", "domain.completions", "domain.transitions"),
+    *("domain.lifetimes", "domain.failures", "domain.completion_offers", "domain.completions", "domain.transitions"),
 )
 """Where names come from, those of all estimators first: one is imported when a name of it or of a later one is read."""
 _ERRORS: Final = ("NodewiseError", "Reason", "Refusal", "Violation")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from nodewise.domain.errors import NodewiseError
 from nodewise.domain.predictions import Options
 from nodewise.estimation.answer.answers import Answers
 from nodewise.estimation.question import Answer, Question
 from nodewise.ports.limits import Limits, too_much
-from nodewise.scheduling.request import ScheduleLimits
+
+if TYPE_CHECKING:
+    from nodewise.scheduling.request import ScheduleLimits
 
 __all__ = ["above_cap", "answered_within", "check_counts", "check_steps", "schedule_limits", "too_large", "too_many"]
 
@@ -53,6 +57,8 @@ def answered_within(limits: Limits, answers: Answers, question: Question) -> Ans
 
 def schedule_limits(limits: Limits, jobs: int) -> ScheduleLimits:
     """Limits of a call about at most so many jobs on a cluster."""
+    from nodewise.scheduling.request import ScheduleLimits  # noqa: PLC0415 - slow, and most questions need none
+
     return ScheduleLimits(
         jobs=jobs,
         pools=limits.cluster_pools_per_call,

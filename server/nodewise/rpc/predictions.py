@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.objective import KNEE, Recommendation
@@ -13,8 +13,6 @@ from nodewise.domain.predictions import Fidelity
 from nodewise.domain.profile import Profile
 from nodewise.estimation.answer.resolved_query import ResolvedQuery
 from nodewise.estimation.question import Answer, Basis, Question
-from nodewise.estimation.suggestion.search import MOST_ROWS, Wish
-from nodewise.estimation.suggestion.suggest import suggest
 from nodewise.estimation.weights import ENTRY_BYTES, part_of_rows
 from nodewise.mapper.mapping import from_message, to_message
 from nodewise.ports.cache import LruCache
@@ -33,6 +31,9 @@ from nodewise.rpc.varint import length_delimited, tag_of
 from nodewise.rpc.wire_objectives import write_recommendation
 from nodewise.rpc.wire_predictions import packed_predictions, write_basis
 from nodewise_protos.v1 import prediction_service_pb2 as pb
+
+if TYPE_CHECKING:
+    from nodewise.estimation.suggestion.search import Wish
 
 __all__ = ["Predictions"]
 
@@ -229,6 +230,8 @@ class Predictions:
     @unary
     async def suggest_measurements(self, request: pb.SuggestMeasurementsRequest, call: Call) -> LongCall:
         """Suggest what to measure next."""
+        from nodewise.estimation.suggestion.search import Wish  # noqa: PLC0415 - slow, and Predict needs none
+
         wish = from_message(request, Wish)
         options = read_model_options(request.options).required_of(self.answering.answers)
         if counts_nothing(request):
@@ -240,6 +243,8 @@ class Predictions:
 
 
 def _suggest(workshop: Workshop, asked: tuple[Question, Wish], run: LongRun) -> Iterator[bytes]:
+    from nodewise.estimation.suggestion.suggest import suggest  # noqa: PLC0415 - as above
+
     question, wish = asked
     timed = replace(question, terms=question.terms.within(run.budget))
     found = suggest(workshop.answers, timed, wish)
@@ -289,6 +294,8 @@ def read_runnable(request: pb.SuggestMeasurementsRequest, limits: Limits) -> Con
     NodewiseError
         INVALID_FIELD, CONTRADICTORY_FACTS or LIMIT_EXCEEDED.
     """
+    from nodewise.estimation.suggestion.search import MOST_ROWS  # noqa: PLC0415 - as above
+
     found = read_candidates(request.configurations, request.ranges, limits)
     if len(found) > MOST_ROWS:
         text = (

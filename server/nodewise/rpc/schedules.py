@@ -195,6 +195,8 @@ def write_decision(decision: Decision, question: ScheduleQuestion, seconds: floa
             problem=_problem(job, question_of_job),
             shares_with_job_id=job.shares_with,
             solo_speed_ratio=job.solo_speed,
+            useful_ratio=job.useful,
+            goodput_samples_per_second=job.goodput_samples_per_s,
         )
     return response
 

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus. Calls are observed as they end; state is sampled, so that no call waits for it.
+"""Metrics for Prometheus. Calls are noted as they end, and state is sampled, so that no call waits for it.
 
 Where ``PROMETHEUS_MULTIPROC_DIR`` names a folder, the page of each worker has the figures of all workers.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from pathlib import Path
@@ -109,6 +110,7 @@ class Metrics:
         self._health, self._scoring, self._tracks = health, scoring, tracks
         name, text, labels = DURATION
         self._duration = Histogram(name, text, labels, registry=self.registry, buckets=BUCKETS_S)
+        self._ended: deque[tuple[str, str, str, float]] = deque()
         self._observers: dict[tuple[str, str, str], Callable[[float], None]] = {}
         self._counters = {name: Counter(name, text, labels, registry=self.registry) for name, text, labels in COUNTERS}
         self._gauges = {
@@ -120,12 +122,17 @@ class Metrics:
         self._plugins: WeakKeyDictionary[CallCounts, dict[Hashable, float]] = WeakKeyDictionary()
 
     def observe(self, path: str, transport: str, seconds: float, code: str) -> None:
-        """Record a call that ended."""
-        key = path, transport, code
-        observer = self._observers.get(key)
-        if observer is None:
-            observer = self._observers[key] = self._duration.labels(path.lstrip("/"), transport, code).observe
-        observer(seconds)
+        """Note a call that ended, for the next sample or scrape: many at a time cost a fraction of one at a time."""
+        self._ended.append((path, transport, code, seconds))
+
+    def _record_calls(self) -> None:
+        while self._ended:
+            path, transport, code, seconds = self._ended.popleft()
+            key = path, transport, code
+            observer = self._observers.get(key)
+            if observer is None:
+                observer = self._observers[key] = self._duration.labels(path.lstrip("/"), transport, code).observe
+            observer(seconds)
 
     async def run(self, looks: Executor) -> None:
         """Sample again and again, until cancelled.
@@ -136,16 +143,20 @@ class Metrics:
             A thread for calls of the store.
         """
         loop = asyncio.get_running_loop()
-        while True:
-            try:
-                self.sample()
-                await loop.run_in_executor(looks, self._sample_store)
-            except Exception:  # noqa: BLE001  # calls are answered without metrics too
-                _log.exception("metrics_not_sampled")
-            await asyncio.sleep(SAMPLE_S)
+        try:
+            while True:
+                try:
+                    self.sample()
+                    await loop.run_in_executor(looks, self._sample_store)
+                except Exception:  # noqa: BLE001  # calls are answered without metrics too
+                    _log.exception("metrics_not_sampled")
+                await asyncio.sleep(SAMPLE_S)
+        finally:
+            self._record_calls()
 
     def sample(self) -> None:
         """Sample the state of this process."""
+        self._record_calls()
         for name in QUEUES:
             queue = getattr(self._admission, name)
             self._set("nodewise_queue_waiting_calls", queue.waiting, name)
@@ -224,6 +235,7 @@ class Metrics:
 
     async def page(self, _query: str) -> tuple[int, bytes, str]:
         """The answer to a scrape; of all workers where they share a folder."""
+        self._record_calls()
         return 200, await asyncio.to_thread(_text, self.registry), CONTENT_TYPE_LATEST
 
 

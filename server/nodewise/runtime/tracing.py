@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ __all__ = ["Tracing", "start_tracing"]
 _log = structlog.get_logger(__name__)
 
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+_ROOTS: Final = 256
+"""Decisions that are made at a time, for calls whose callers state no trace context."""
 
 Tracing = tuple[Callable[[grpc.GenericRpcHandler], grpc.GenericRpcHandler], Callable[[], None]]
 """A function that adds spans to the handlers of gRPC, and one that sends the last spans and stops tracing."""
@@ -46,6 +49,33 @@ class _TracedHandlers(grpc.GenericRpcHandler):
         raise AssertionError("the interceptor waits for nothing but the usual handler")
 
 
+def _call_sampler(sampler: Any, draw: Callable[[], int]) -> Callable[[grpc.HandlerCallDetails], bool]:
+    """A function that decides for a call by its caller's trace context, else by a drawn trace id."""
+    from opentelemetry import propagate, trace  # noqa: PLC0415  # an extra
+
+    headers = {each.lower() for each in propagate.get_global_textmap().fields}
+
+    def decide(context: Any, trace_id: int, name: str) -> bool:
+        return bool(sampler.should_sample(context, trace_id, name).decision.is_sampled())
+
+    def decide_roots() -> Iterator[bool]:
+        # Many at a time: between two calls, the caches of the core fill with other code, and one costs four times this.
+        while True:
+            yield from [decide(None, draw(), "call") for _ in range(_ROOTS)]
+
+    roots = decide_roots()
+
+    def is_sampled(details: Any) -> bool:
+        for header, _ in details.invocation_metadata:
+            if header in headers:
+                context = propagate.extract(dict(details.invocation_metadata))
+                trace_id = trace.get_current_span(context).get_span_context().trace_id or draw()
+                return decide(context, trace_id, details.method)
+        return next(roots)
+
+    return is_sampled
+
+
 def start_tracing() -> Tracing:
     """Export spans by OTLP over gRPC, where the environment names an endpoint.
 
@@ -58,7 +88,7 @@ def start_tracing() -> Tracing:
     if is_off or not any(os.environ.get(name) for name in ENDPOINTS):
         return OFF
     try:
-        from opentelemetry import propagate, trace  # noqa: PLC0415  # an extra
+        from opentelemetry import trace  # noqa: PLC0415  # an extra
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.instrumentation.grpc import aio_server_interceptor  # noqa: PLC0415
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
@@ -81,18 +111,6 @@ def start_tracing() -> Tracing:
     sampler, provider.sampler = provider.sampler, ALWAYS_ON
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     tracer = provider.get_tracer("nodewise")
-    headers = {each.lower() for each in propagate.get_global_textmap().fields}
-
-    draw, decide = provider.id_generator.generate_trace_id, sampler.should_sample
-
-    def is_sampled(details: Any) -> bool:
-        context, trace_id = None, draw()
-        for header, _ in details.invocation_metadata:
-            if header in headers:
-                context = propagate.extract(dict(details.invocation_metadata))
-                trace_id = trace.get_current_span(context).get_span_context().trace_id or trace_id
-                break
-        return bool(decide(context, trace_id, details.method).decision.is_sampled())
 
     def start_span(name: str, attributes: Mapping[str, str | int]) -> AbstractContextManager[Any]:
         if not trace.get_current_span().is_recording():
@@ -109,5 +127,6 @@ def start_tracing() -> Tracing:
         structlog.configure(processors=[each for each in processors if each is not add_trace_id])
         provider.shutdown()
 
+    is_sampled = _call_sampler(sampler, provider.id_generator.generate_trace_id)
     interceptor = aio_server_interceptor(tracer_provider=provider)
     return lambda handlers: _TracedHandlers(handlers, is_sampled, interceptor), stop

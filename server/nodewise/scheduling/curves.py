@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nodewise.domain.columns import Floats, as_floats, as_ints, freeze
 from nodewise.domain.configurations import Configurations
 from nodewise.domain.errors import NodewiseError, Reason, Refusal
+from nodewise.domain.failures import assumed_save_s
 from nodewise.domain.predictions import RowStatus
 from nodewise.domain.profile import Profile
 from nodewise.domain.schedule import CURVE_COLUMNS, Curves
@@ -43,6 +44,10 @@ class JobCurves:
         True = rates are samples/s, else mini-batches/s.
     complete : bool
         False = the time was over before every job was predicted.
+    save_s : float
+        Assumed seconds of a checkpoint in each row; 0 where no pool states failures.
+    throughput : float or None
+        Rates without failures, where those of ``curves`` are goodput; None = no pool states failures.
     """
 
     curves: Curves
@@ -50,6 +55,8 @@ class JobCurves:
     bases: tuple[Basis | None, ...]
     batch_known: tuple[bool, ...]
     complete: bool
+    save_s: Floats
+    throughput: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +69,7 @@ class _JobRows:
     usable: NDArray[np.bool_]
     batch_known: bool
     basis: Basis
+    save_s: Floats
 
 
 def gather_curves(
@@ -123,7 +131,11 @@ def _predict_rows(
     usable = has_prediction & (rates > 0)
     if not usable.any():
         return _why_nothing(answer)
-    return _JobRows(candidates, answer.configurations, rates, usable, batch_known, answer.basis)
+    save_s = np.zeros(len(rates))
+    if question.counts_failures:
+        parameter_bytes, per_node = profile.workload.parameter_bytes, candidates.devices / candidates.nodes
+        save_s, _ = assumed_save_s(parameter_bytes, answer.predictions.extra, per_node)
+    return _JobRows(candidates, answer.configurations, rates, usable, batch_known, answer.basis, save_s)
 
 
 def _why_nothing(answer: Answer) -> Refusal:
@@ -166,6 +178,7 @@ def _assemble(results: list[_JobRows | Refusal | None], *, complete: bool) -> Jo
         bases=tuple(each.basis if isinstance(each, _JobRows) else None for each in results),
         batch_known=tuple(not isinstance(each, _JobRows) or each.batch_known for each in results),
         complete=complete,
+        save_s=as_floats(_join([each.save_s for each in rows])[usable]),
     )
 
 

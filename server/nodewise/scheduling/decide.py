@@ -20,6 +20,7 @@ from nodewise.scheduling.curves import JobCurves, Predict, gather_curves, withou
 from nodewise.scheduling.decision import Decision, DecisionReason, JobDecision
 from nodewise.scheduling.demand import pool_demands
 from nodewise.scheduling.explain import Explainer
+from nodewise.scheduling.goodput import count_failures
 from nodewise.scheduling.nodes import NodeDevices
 from nodewise.scheduling.packing import both_ways, hosts_of, running_pairs
 from nodewise.scheduling.placement import PlacementRequest, choose_nodes
@@ -58,6 +59,8 @@ def decide(
     caps, record = limits or ScheduleLimits(), policy.record
     inputs = check_question(question, record.parameters, caps)
     curves = gather_curves(question, inputs, predict, budget, caps)
+    if question.counts_failures:
+        curves = count_failures(curves, inputs.state)
     without_curve, unchangeable = _fixed_jobs(inputs.state, curves)
     remaining_state = _without_fixed_jobs(inputs.state, without_curve | unchangeable)
     verdict = verdict_of(policy, remaining_state, without(curves.curves, unchangeable), budget)

@@ -64,11 +64,14 @@ class JobDecision:
         index, devices) pairs, which include server devices.
     samples_per_s : float
         Predicted throughput (mini-batches/s where the batch is not known); 0 = it does not run, or not known.
+    goodput_samples_per_s, useful : float or None
+        Throughput with the failures of its pool, and its share of ``samples_per_s``; None = the pool states no
+        failures, or it does not run.
     finish_s : float or None
-        Seconds until it is done at that throughput; None = it does not run, or not known.
+        Seconds until it is done at that throughput, with failures; None = it does not run, or not known.
     marginal_samples_per_s : float or None
-        Throughput per device that the next larger allowed count in the pool would add; None = there is none, or not
-        known.
+        Throughput per device, with failures, that the next larger allowed count in the pool would add; None = there is
+        none, or not known.
     shares_with : str
         The job that runs on the same devices; empty = none.
     solo_speed : float or None
@@ -91,6 +94,8 @@ class JobDecision:
     marginal_samples_per_s: float | None = None
     shares_with: str = ""
     solo_speed: float | None = None
+    goodput_samples_per_s: float | None = None
+    useful: float | None = None
     basis: Basis | None = None
     refusal: Refusal | None = None
 

@@ -180,7 +180,7 @@ class Explainer:
     ) -> tuple[JobDecision, int]:
         """The decision that a job runs on so many devices, without its reason; and the nodes that would hold them."""
         job = self.state.jobs[index]
-        rate, marginal, packed_nodes = self._predict(index, pool, workers)
+        rate, useful, marginal, packed_nodes = self._predict(index, pool, workers)
         partner_id, solo_speed = "", None
         if partner is not None:
             sharing = self.state.sharing
@@ -188,6 +188,7 @@ class Explainer:
             partner_id, solo_speed = self.state.jobs[partner].job_id, None if pair is None else pair[0]
             # Where its speed beside the other job is not known, its rate is not known.
             rate = 0.0 if solo_speed is None else rate * solo_speed
+        goodput = rate if useful is None else rate * useful
         decision = JobDecision(
             job_id=job.job_id,
             action=Action.KEEP,
@@ -198,31 +199,41 @@ class Explainer:
             nodes=worker_nodes(placement, workers),
             placement=placement,
             samples_per_s=rate,
-            finish_s=job.remaining_samples / rate + restart_s if rate > 0 else None,
+            finish_s=job.remaining_samples / goodput + restart_s if rate > 0 else None,
             marginal_samples_per_s=marginal,
             shares_with=partner_id,
             solo_speed=solo_speed,
+            goodput_samples_per_s=None if useful is None else goodput,
+            useful=useful,
             basis=self.curves.bases[index],
         )
         return decision, packed_nodes
 
-    def _predict(self, index: int, pool: int, devices: int) -> tuple[float, float | None, int]:
-        """Rate, its rise per device to the next larger count (None = none), and nodes; zeros where not known."""
+    def _predict(self, index: int, pool: int, devices: int) -> tuple[float, float | None, float | None, int]:
+        """Throughput, its share with failures, the rise of goodput per device to the next larger count, and nodes.
+
+        Zeros where it is not known; None = the pool states no failures, and there is no larger count.
+        """
         curves = self.curves.curves
         row = curves.row_of(index, pool, devices)
         if row is None:
-            return 0.0, None, 0
+            return 0.0, None, None, 0
         rate, marginal, larger = float(curves.samples_per_s[row]), None, row + 1
         if larger in curves.rows_in(index, pool):
             marginal = (float(curves.samples_per_s[larger]) - rate) / (int(curves.devices[larger]) - devices)
-        return rate, marginal, int(curves.nodes[row])
+        if self.curves.throughput is None or self.state.pools[pool].device_hours is None:
+            return rate, None, marginal, int(curves.nodes[row])
+        throughput = float(self.curves.throughput[row])
+        return throughput, rate / throughput, marginal, int(curves.nodes[row])
 
     def _rate_text(self, index: int, on: JobDecision) -> str:
         if on.finish_s is None:
             return "its throughput is not known"
         what = "samples" if self.curves.batch_known[index] else "mini-batches"
         left = number(self.state.jobs[index].remaining_samples)
-        return f"{number(on.samples_per_s)} {what}/s predicted, {left} {what} left, done in {number(on.finish_s)} s"
+        failing = "" if on.goodput_samples_per_s is None else f", {number(on.goodput_samples_per_s)} with failures"
+        rate = f"{number(on.samples_per_s)} {what}/s predicted{failing}"
+        return f"{rate}, {left} {what} left, done in {number(on.finish_s)} s"
 
 
 def _devices(count: int) -> str:

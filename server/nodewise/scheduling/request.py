@@ -106,6 +106,11 @@ class ScheduleQuestion:
     shared_pairs: tuple[PairQuestion, ...] = ()
     terms: Terms = field(default_factory=Terms)
 
+    @property
+    def counts_failures(self) -> bool:
+        """Whether a pool states failures."""
+        return any(pool.device_hours is not None for pool in self.pools)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleLimits:

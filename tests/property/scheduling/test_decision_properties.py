@@ -139,6 +139,32 @@ def _check_feasible(question: ScheduleQuestion, found: Decision) -> None:
         assert queue_new <= max(question.quotas[0].max_devices - queue_held, 0)
 
 
+def failing(question: ScheduleQuestion, hours: float | None) -> ScheduleQuestion:
+    return replace(question, pools=tuple(replace(pool, device_hours=hours) for pool in question.pools))
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+@settings(max_examples=16, derandomize=True, deadline=None)
+@given(question=questions(), hours=st.floats(1e-2, 1e6))
+def test_goodput_is_at_most_throughput(name: str, question: ScheduleQuestion, hours: float) -> None:
+    found = run(name, failing(question, hours))
+    _check_feasible(question, found)
+    for job in found.jobs:
+        assert (job.goodput_samples_per_s is None) == (job.useful is None)
+        if job.useful is not None:
+            assert job.goodput_samples_per_s is not None
+            assert 0.0 < job.useful <= 1.0
+            assert job.goodput_samples_per_s == pytest.approx(job.useful * job.samples_per_s)
+            assert job.goodput_samples_per_s <= job.samples_per_s
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+@settings(max_examples=8, derandomize=True, deadline=None)
+@given(question=questions())
+def test_without_failures_no_job_has_goodput(name: str, question: ScheduleQuestion) -> None:
+    assert all(job.goodput_samples_per_s is job.useful is None for job in run(name, question).jobs)
+
+
 @settings(max_examples=40, derandomize=True, deadline=None)
 @given(
     whole=st.integers(0, 3),

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodewise.completion.run_energy import Quantity, device_power, device_watts
+from nodewise.catalogue.loading import load_catalogue
+from nodewise.completion.run_energy import (
+    MEMORY_BOUND_SHARE,
+    OTHER_SHARE,
+    TRANSFORMER_SHARE,
+    Quantity,
+    device_power,
+    device_watts,
+)
 
 ROOT = Path(__file__).parents[3]
 QUICK = settings(derandomize=True, deadline=None, max_examples=50)
@@ -61,27 +69,69 @@ def test_a_quantity_scales_with_its_interval() -> None:
     assert quantity.lower < quantity.value < quantity.upper
 
 
-def test_transformers_on_a_device_that_is_left_out_are_within_ten_percent(research: dict[str, Any]) -> None:
-    table, is_transformer = research["rows"](), research["is_transformer"]
-    errors = [error for row, error in research["held_out_errors"](table, "device") if is_transformer(row)]
-    simple = [error for row, error in research["limit_errors"](table) if is_transformer(row)]
-    assert fmean(errors) < 0.05
-    assert max(errors) < 0.10
-    assert fmean(errors) < fmean(simple) / 3.0
+def test_what_transformers_drew_on_a_device_needs_no_limit_and_is_surer() -> None:
+    known = device_power(None, transformer=True, transformer_watts=200.0)
+    assert known is not None
+    assert known.training_watts == 200.0
+    by_limit = device_power(250.0, transformer=True)
+    assert by_limit is not None
+    assert known.log_spread < by_limit.log_spread
 
 
-def test_a_source_that_is_left_out_is_within_ten_percent(research: dict[str, Any]) -> None:
-    errors = research["held_out_errors"](research["rows"](), "source")
-    assert all(error < 0.10 for row, error in errors if row["source"] == "perseus")
+@QUICK
+@given(ratios, ratios)
+def test_other_networks_draw_more_the_more_arithmetic_bounds_them(one: float, other: float) -> None:
+    low, high = (
+        device_power(None, transformer=False, transformer_watts=200.0, utilisation=each)
+        for each in sorted((one, other))
+    )
+    assert low is not None
+    assert high is not None
+    assert low.training_watts <= high.training_watts <= 200.0
+
+
+def test_transformers_on_a_known_device_are_within_five_percent_on_average(research: dict[str, Any]) -> None:
+    transformers = [row for row in research["rows"]() if research["is_transformer"](row)]
+    simple = fmean(error for _, error in research["limit_errors"](transformers))
+    for name in ("workload", "source"):
+        errors = [error for _, error in research["left_out_errors"](transformers, name, research["by_device"])]
+        assert fmean(errors) < 0.05
+        assert max(errors) < 0.105
+        assert fmean(errors) < simple / 3.0
+
+
+@pytest.mark.parametrize("name", ["device", "workload"])
+def test_utilisation_explains_a_part_of_the_power_of_convolutions(name: str, research: dict[str, Any]) -> None:
+    table = research["rows"]()
+    rows = [row for row in table if row["workload"] in research["FLOPS_PER_EPOCH"]]
+    levels = {row["device"]: research["level"](table, row["device"]) for row in rows}
+    errors = {
+        law: fmean(error for _, error in research["left_out_errors"](rows, name, research[law](levels)))
+        for law in ("by_mean_share", "by_utilisation")
+    }
+    assert errors["by_utilisation"] < 0.8 * errors["by_mean_share"]
 
 
 def test_one_measured_batch_gives_the_others_within_five_percent_on_average(research: dict[str, Any]) -> None:
     assert fmean(error for _, error in research["own_run_errors"](research["rows"]())) < 0.05
 
 
-def test_shares_in_use_are_those_of_the_table(research: dict[str, Any]) -> None:
+def test_constants_in_use_are_those_of_the_table(research: dict[str, Any]) -> None:
     table, is_transformer = research["rows"](), research["is_transformer"]
-    mean_share = research["mean_share"]
-    assert mean_share(filter(is_transformer, table)) == pytest.approx(research["TRANSFORMER_SHARE"], abs=0.005)
-    others = (row for row in table if not is_transformer(row))
-    assert mean_share(others) == pytest.approx(research["OTHER_SHARE"], abs=0.005)
+    transformers = [row for row in table if is_transformer(row)]
+    levels = {row["device"]: research["level"](table, row["device"]) for row in table}
+    shares = research["of_workloads"](transformers, research["share"])
+    assert median(shares) == pytest.approx(TRANSFORMER_SHARE, abs=0.005)
+    others = [row for row in table if not is_transformer(row)]
+    ratios = research["of_workloads"](others, lambda row: research["training_watts"](row) / levels[row["device"]])
+    assert fmean(ratios) == pytest.approx(OTHER_SHARE, abs=0.005)
+    convolutions = [row for row in others if row["workload"] in research["FLOPS_PER_EPOCH"]]
+    assert research["memory_bound_share"](convolutions, levels) == pytest.approx(MEMORY_BOUND_SHARE, abs=0.005)
+
+
+def test_the_catalogue_states_the_levels_of_the_table(research: dict[str, Any]) -> None:
+    catalogue, table = load_catalogue(), research["rows"]()
+    stated = {name: catalogue.device(name) for name in {row["device"] for row in table} - {"RTX6000"}}
+    for name, facts in stated.items():
+        assert facts is not None
+        assert facts["transformer_watts"] == pytest.approx(research["level"](table, name), abs=0.5)

@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from simulations import completions, job, run, straight
+from simulations import Watching, completions, job, run, straight
 
 from nodewise.domain.errors import NodewiseError
-from nodewise.domain.schedule import Allocation, ClusterState, Curves, Grant
-from nodewise.plugin import Budget
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.jobs import JobCurve
 from nodewise.scheduling.simulation.settings import (
@@ -22,24 +20,6 @@ from nodewise.scheduling.simulation.settings import (
     PredictionError,
     SimulationSettings,
 )
-
-
-class Watching:
-    """First come, one device each; keeps the curves and the work left that it was shown."""
-
-    def __init__(self) -> None:
-        self.rates: dict[str, list[float]] = {}
-        self.left: dict[str, float] = {}
-
-    def decide(self, state: ClusterState, curves: Curves, budget: Budget) -> Allocation:
-        grants = []
-        free = state.pools[0].total_devices
-        for index, each in enumerate(state.jobs):
-            self.rates[each.job_id] = curves.samples_per_s[curves.rows(index)].tolist()
-            self.left.setdefault(each.job_id, each.remaining_samples)
-            grants.append(Grant(1, 0) if free > 0 else Grant(0))
-            free -= 1
-        return Allocation(grants=tuple(grants))
 
 
 def test_checkpoints_pause_a_run() -> None:

@@ -39,8 +39,9 @@ from nodewise.plugin import (
     OnDemandQuestion,
     SavedBytes,
     WeibullLifetimes,
+    best_interval_s,
+    expected_run_s,
 )
-from nodewise_transient.intervals import exact_s, exponential_total_s
 from nodewise_transient.plugin import nodewise_estimators
 from nodewise_transient.shipped_laws import shipped_names, shipped_of
 from transient_tables import lifetimes, spot_runs
@@ -118,14 +119,14 @@ def test_jobs_that_wait_for_all_take_what_daly_says() -> None:
     offer = {"reaction": LossReaction.RESTART, "restart_s": restart_s, "checkpoints": saves, "samples": 4 * 36_000.0}
     found = completed(nodes, terms=replace(TERMS, runs=20_000), **offer)
     told = completed(nodes, terms=replace(TERMS, simulates=False), **offer)
-    closed = float(exponential_total_s(36_000.0, 900.0, save_s, restart_s, mean_s))
+    closed = float(expected_run_s(36_000.0, 900.0, save_s, restart_s, mean_s))
     assert found.time_s.mean == pytest.approx(closed, rel=0.01)
     assert told.time_s.mean == pytest.approx(closed, rel=0.01)
     chosen = completed(nodes, **{**offer, "checkpoints": CompletionCheckpoints(seconds=save_s)})
     assert chosen.checkpoints is not None
     assert chosen.checkpoints.chosen
-    best = float(exact_s(save_s, mean_s))
-    closed_best = float(exponential_total_s(36_000.0, best, save_s, restart_s, mean_s))
+    best = float(best_interval_s(save_s, mean_s))
+    closed_best = float(expected_run_s(36_000.0, best, save_s, restart_s, mean_s))
     assert chosen.time_s.mean == pytest.approx(closed_best, rel=0.01)
     assert chosen.checkpoints.young_interval_s == pytest.approx(np.sqrt(2 * save_s * mean_s), rel=0.1)
     deterministic = completed(

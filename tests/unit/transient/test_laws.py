@@ -8,10 +8,11 @@ from datetime import date
 import numpy as np
 import pytest
 
+from nodewise.plugin import best_interval_s
 from nodewise_transient.deterministic import expect, mean_field_s
 from nodewise_transient.fitting import choose, empirical, fit, sample_of_bins, single
 from nodewise_transient.hybrid import SwitchPoint, hybrid_s, next_fraction, synchronous_step_s
-from nodewise_transient.intervals import best_segments, daly_s, exact_s, first_of, restarting, young_s
+from nodewise_transient.intervals import best_segments, daly_s, first_of, restarting, young_s
 from nodewise_transient.job import Checkpoints, Group, Job
 from nodewise_transient.lifetimes import Lifetime, exponential, piecewise_linear, weibull
 from nodewise_transient.loss import ChiefLoss, elastic, synchronous
@@ -130,7 +131,7 @@ def test_intervals_are_the_published_ones(
     assert young_s(save_s, mean_s) == pytest.approx(young, abs=0.1)
     assert daly_s(save_s, mean_s, order=1) == pytest.approx(first, abs=0.1)
     assert daly_s(save_s, mean_s) == pytest.approx(higher, abs=0.1)
-    assert exact_s(save_s, mean_s) == pytest.approx(exact, abs=0.1)
+    assert best_interval_s(save_s, mean_s) == pytest.approx(exact, abs=0.1)
 
 
 def test_the_recursion_for_any_law_is_dalys_form_and_the_simulation() -> None:

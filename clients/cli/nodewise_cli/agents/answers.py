@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from nodewise_cli.agents.quoting import LONGEST_TEXT, clean, quote
 from nodewise_cli.views.notes import by_importance
-from nodewise_cli.views.numbers import format_number, lasting
+from nodewise_cli.views.numbers import count_of, format_number, lasting
 from nodewise_client import Basis, Notice, Prediction, RowStatus
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "Figure",
     "FullAnswer",
     "Row",
-    "count_of",
     "figures_of",
     "memory_of",
     "row_of",
@@ -222,11 +221,6 @@ def _digits(value: float | None) -> float | None:
 def scale_of(row: Row) -> str:
     """Nodes and devices of a row."""
     return f"{count_of(row.nodes, 'node')} with {count_of(row.devices, 'device')}"
-
-
-def count_of(number: int, noun: str) -> str:
-    """A number of something."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def figures_of(row: Row) -> str:

@@ -14,8 +14,8 @@ from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.counts import listed_counts
 from nodewise_cli.inputs.objectives import ObjectiveOptions, Rule, goal_of
 from nodewise_cli.inputs.questions import AskedJob, Question, asked_job, asked_ranges
-from nodewise_cli.inputs.runs import RunOptions, run_of
-from nodewise_client import Client, ConfigurationRange, ProfileContent, Workload, numbers_by_name
+from nodewise_cli.inputs.runs import RunOptions, run_of, work_of
+from nodewise_client import Client, ConfigurationRange, ProfileContent, Work, Workload, numbers_by_name
 
 __all__ = ["AskedQuestion", "MissingArgumentsError", "argument_names", "ask", "counts_of"]
 
@@ -78,14 +78,7 @@ class AskedQuestion:
 
     def goal(self, arguments: Any, client: Client, **objective: Any) -> dict[str, Any]:
         """Work, prices and objective of a question, as fields of a request."""
-        samples = arguments.samples
-        if arguments.tokens is not None:
-            if samples is not None or arguments.epochs is not None:
-                raise InputError("--tokens: must be left out when samples or epochs are given")
-            per_sample = self.job.tokens_per_sample(client)
-            if per_sample is None:
-                raise InputError("--tokens: the tokens of a sample are not known; state samples")
-            samples = arguments.tokens / per_sample
+        work = self.work(arguments, client)
         price = self.node_price(arguments)
         costs = objective.get("rule") is Rule.LEAST_COST or objective.get("max_cost") is not None
         if costs and price is None:
@@ -95,10 +88,15 @@ class AskedQuestion:
             raise InputError(
                 f"--devices: must be multiples of the {self.devices_per_node} devices in a node to compare costs"
             )
-        if costs and samples is None and arguments.epochs is None:
+        if costs and work is None:
             raise MissingArgumentsError(["tokens"])
         prices = None if price is None else [repr(price)]
-        return goal_of(ObjectiveOptions(samples=samples, epochs=arguments.epochs, prices=prices, **objective))
+        work = work or Work()
+        return goal_of(ObjectiveOptions(samples=work.samples, epochs=work.epochs, prices=prices, **objective))
+
+    def work(self, arguments: Any, client: Client) -> Work | None:
+        """The work of a run; None = it is not stated."""
+        return work_of(arguments, None if arguments.tokens is None else self.job.tokens_per_sample(client))
 
     def run(self, arguments: Any, client: Client) -> dict[str, Any]:
         """Work, price, deadline, failures and power of a run."""
@@ -244,16 +242,7 @@ def counts_of(value: int | str | None, name: str) -> tuple[int, ...]:
     ------
     InputError
     """
-    text = "" if value is None else str(value)
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    numbers: set[int] = set()
-    for part in parts:
-        if part.startswith("pow2:"):
-            first, *rest = listed_counts(part.removeprefix("pow2:"), f"--{name}", name) or (0,)
-            numbers.update(each for each in (first, *rest) if each and not each & (each - 1))
-        else:
-            numbers.update(listed_counts(part, f"--{name}", name))
-    return tuple(sorted(numbers))
+    return listed_counts(None if value is None else str(value), f"--{name}", name, powers=True)
 
 
 def argument_names(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from nodewise_cli.agents.answers import Figure, FullAnswer, Row, count_of, figures_of, memory_of, row_of
+from nodewise_cli.agents.answers import Figure, FullAnswer, Row, figures_of, memory_of, row_of
 from nodewise_cli.agents.arguments import (
     Arguments,
     CardQuestion,
@@ -23,14 +23,14 @@ from nodewise_cli.agents.questions import DEVICES_PER_NODE, AskedQuestion, Missi
 from nodewise_cli.agents.quoting import clean, quote
 from nodewise_cli.failures import InputError, RefusedAnswer
 from nodewise_cli.inputs.objectives import ObjectiveOptions, goal_of
-from nodewise_cli.inputs.plan_files import pools_of
+from nodewise_cli.inputs.plan_files import pools_of, with_counts
 from nodewise_cli.inputs.questions import locate_errors
 from nodewise_cli.views import card as card_view
 from nodewise_cli.views import diagnose as diagnose_view
 from nodewise_cli.views import plan as plan_view
 from nodewise_cli.views import predict as predict_view
 from nodewise_cli.views import suggest as suggest_view
-from nodewise_cli.views.numbers import format_number, lasting, milliseconds, percent
+from nodewise_cli.views.numbers import count_of, format_number, lasting, milliseconds, percent
 from nodewise_cli.views.units import Unit, unit_of
 from nodewise_client import (
     AppendProfileRequest,
@@ -44,7 +44,6 @@ from nodewise_client import (
     PredictResult,
     ProfileContent,
     SuggestMeasurementsRequest,
-    Work,
     profile_source,
 )
 from nodewise_values.wire import from_json
@@ -55,6 +54,14 @@ _SEARCHED: Final = (
     *(1, 2, 4, 8, 16, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096),
 )
 """Numbers of devices among which the fewest that fit are looked for."""
+_CONSTRAINTS: Final = {
+    **{f"{kind}_parallel": f"{kind}_parallel_degrees" for kind in ("tensor", "pipeline", "context", "expert")},
+    "global_batch": "global_batch_samples",
+    "micro_batch": "micro_batch_samples",
+    "zero_stage": "zero_stages",
+    "sequence_parallel": "sequence_parallel",
+}
+"""Constraints of a plan, by argument."""
 USUAL_NODES: Final = "1,2,4,8,16,32,64"
 MOST_ROWS: Final = 256
 _VERDICTS: Final = {"yes": "Yes", "probably": "Probably", "borderline": "Borderline", "no": "No", None: "Not known"}
@@ -79,7 +86,7 @@ class Tool:
 def _predict(client: Client, arguments: PredictQuestion, _timeout_s: float) -> FullAnswer:
     """The configurations that the arguments name."""
     asked = _asked_on(client, arguments)
-    result, unit, rows = _prediction(client, asked, arguments, asked.ranges, _goal_of_work(asked, arguments, client))
+    result, unit, rows = _prediction(client, asked, arguments, asked.ranges, asked.goal(arguments, client))
     answer = _of_rows(asked, result, unit, rows)
     answer.headline = (
         f"{_place(rows[0], asked)}: {figures_of(rows[0])}."
@@ -187,22 +194,15 @@ def _plan(client: Client, arguments: PlanQuestion, timeout_s: float) -> FullAnsw
     """The best split of the model over the nodes."""
     asked = ask(arguments, client, required=["device", "nodes", "global_batch"])
     per_node, device = asked.devices_per_node or 8, asked.question.device or ""
-    pools = {"pools": pools_of(f"{device}={arguments.nodes}x{per_node}")}
-    sets = {f"{kind}_parallel": f"{kind}_parallel_degrees" for kind in ("tensor", "pipeline", "context", "expert")}
-    sets |= {"global_batch": "global_batch_samples", "micro_batch": "micro_batch_samples"}
-    lists = {"zero_stage": "zero_stages", "sequence_parallel": "sequence_parallel"}
-    stated = {name: value for name in (*sets, *lists) if (value := getattr(arguments, name)) is not None}
-    allowed = {
-        sets.get(name) or lists[name]: {"values": [value]} if name in sets else [value]
-        for name, value in stated.items()
-    }
-    constraints = from_json(pools | allowed, PlanConstraints)
+    stated = {field: value for name, field in _CONSTRAINTS.items() if (value := getattr(arguments, name)) is not None}
+    stated["pools"] = pools_of(f"{device}={arguments.nodes}x{per_node}")
+    constraints = from_json(with_counts(stated), PlanConstraints)
     if arguments.recompute is not None:
         constraints = replace(constraints, recomputations=(arguments.recompute,))
     request = PlanRequest(
         profile=asked.job.source,
         constraints=constraints,
-        work=None if arguments.tokens is None else _work_of(asked, arguments.tokens, client),
+        work=asked.work(arguments, client),
     )
     capacity = asked.memory_bytes
     result = client.plan(request, timeout_s=timeout_s)
@@ -344,17 +344,6 @@ def _goal(asked: AskedQuestion, arguments: RecommendQuestion, client: Client) ->
         max_cost=arguments.max_cost,
         confidence=arguments.confidence,
     )
-
-
-def _goal_of_work(asked: AskedQuestion, arguments: PredictQuestion, client: Client) -> dict[str, Any]:
-    return asked.goal(arguments, client)
-
-
-def _work_of(asked: AskedQuestion, tokens: float, client: Client) -> Work:
-    per_sample = asked.job.tokens_per_sample(client)
-    if per_sample is None:
-        raise InputError("--tokens: the tokens of a sample are not known")
-    return Work(samples=tokens / per_sample)
 
 
 def _too_much(result: PredictResult, row: int) -> str:

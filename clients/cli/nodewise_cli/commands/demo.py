@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -68,15 +69,18 @@ def demo(
 
 @contextmanager
 def _in_examples() -> Iterator[None]:
-    """Work in the directory of the examples: within the package, or of the checkout that it runs from.
+    """Work in the directory of the examples: within the server's package, or of the checkout that it runs from.
 
     Raises
     ------
     CommandError
         If there are none.
     """
-    package = Path(__file__).parents[1]
-    folders = (package / "examples", package.parents[2] / "examples")
+    server = find_spec("nodewise")
+    if server is None or server.origin is None:
+        raise CommandError("demo: the server is not installed, which has the examples: pip install nodewise")
+    package = Path(server.origin).parent
+    folders = (package / "examples", package.parents[1] / "examples")
     examples = next((folder for folder in folders if (folder / "spot.json").exists()), None)
     if examples is None:
         raise CommandError("demo: the examples are missing: install nodewise again")

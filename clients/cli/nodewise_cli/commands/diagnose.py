@@ -19,22 +19,12 @@ from nodewise_cli.commands.trace_options import (
     fail_if_truncated,
     parse_steps,
 )
-from nodewise_cli.comparison import Run, compare_runs
 from nodewise_cli.failures import InputError
 from nodewise_cli.outputs import checked_output
 from nodewise_cli.pictures.chrome_trace import write_chrome_trace
-from nodewise_cli.pictures.report import write_comparison, write_report
-from nodewise_cli.pictures.timeline import checked_picture, draw_timeline
-from nodewise_cli.views.comparison import document as comparison_document
-from nodewise_cli.views.comparison import show as show_comparison
 from nodewise_cli.views.diagnose import document, show
 from nodewise_cli.views.replay import truncated_traces
-from nodewise_cli.views.stragglers import document as straggler_document
-from nodewise_cli.views.stragglers import show as show_stragglers
 from nodewise_client import DiagnoseRequest
-from nodewise_job_traces import JobsFileError
-from nodewise_job_traces.operations import is_operation_table, read_operations
-from nodewise_job_traces.stragglers import analyse_stragglers
 
 __all__ = ["diagnose"]
 
@@ -93,20 +83,19 @@ def diagnose(
             )
         diagnose_running(question.profile, since, question.diagnoser, call)
         return
-    if question.traces and any(map(is_operation_table, question.traces)):
+    if question.traces and _has_operations(question.traces):
         conflicts = (steps, picture, report, against, question.timeline, question.profile, question.mapping)
         if any(conflicts) or len(question.traces) > 1:
             raise InputError(
                 "TRACE: give a table of operations alone, without --steps, --picture, --report, --against, --timeline, "
                 "--profile and --mapping"
             )
-        try:
-            analysis = analyse_stragglers(read_operations(question.traces[0]))
-        except JobsFileError as error:
-            raise InputError(str(error)) from None
-        call.tell(straggler_document, show_stragglers, analysis)
+        _analyse_operations(question.traces[0], call)
         return
-    checked_picture(picture)
+    if picture is not None:
+        from nodewise_cli.pictures.timeline import checked_picture
+
+        checked_picture(picture)
     checked_output(report, "--report", (".html",))
     request = DiagnoseRequest(
         steps=parse_steps(steps, "--steps"),
@@ -130,11 +119,39 @@ def diagnose(
     if question.timeline is not None:
         write_chrome_trace(question.timeline, result.timeline, result.recorded)
     if picture is not None:
+        from nodewise_cli.pictures.timeline import draw_timeline
+
         draw_timeline(picture, result.timeline or result.recorded, result.verdict)
     if report is not None:
+        from nodewise_cli.pictures.report import write_report
+
         write_report(report, result)
     call.tell(document, show, result)
     fail_if_truncated(truncated_traces(result))
+
+
+def _has_operations(traces: Sequence[Path]) -> bool:
+    """Whether a table of operations is among traces. Reading one takes NumPy, which traces do without."""
+    if not any(each.suffix.lower() in {".csv", ".parquet"} for each in traces):
+        return False
+    from nodewise_job_traces.operations import is_operation_table
+
+    return any(map(is_operation_table, traces))
+
+
+def _analyse_operations(table: Path, call: Call) -> None:
+    """Explain the stragglers of a table of operations."""
+    from nodewise_cli.views.stragglers import document as straggler_document
+    from nodewise_cli.views.stragglers import show as show_stragglers
+    from nodewise_job_traces import JobsFileError
+    from nodewise_job_traces.operations import read_operations
+    from nodewise_job_traces.stragglers import analyse_stragglers
+
+    try:
+        analysis = analyse_stragglers(read_operations(table))
+    except JobsFileError as error:
+        raise InputError(str(error)) from None
+    call.tell(straggler_document, show_stragglers, analysis)
 
 
 def _compare(
@@ -147,6 +164,10 @@ def _compare(
     against_rank: int | None,
 ) -> None:
     """Diagnose two runs, or two ranks of one run, and explain their difference."""
+    from nodewise_cli.comparison import Run, compare_runs
+    from nodewise_cli.views.comparison import document as comparison_document
+    from nodewise_cli.views.comparison import show as show_comparison
+
     if not against and (rank is None or rank == against_rank):
         raise InputError("--against-rank: needs --against BEFORE, or --rank with another rank of the same traces")
     request = replace(request, max_bottlenecks=0, max_strategies=0, timeline=True)
@@ -163,6 +184,8 @@ def _compare(
         Run(name=new, answer=results[0], rank=rank if rank is not None else against_rank),
     )
     if report is not None:
+        from nodewise_cli.pictures.report import write_comparison
+
         write_comparison(report, comparison)
     call.tell(comparison_document, show_comparison, comparison)
     fail_if_truncated([text for result in results for text in truncated_traces(result)])

@@ -14,9 +14,10 @@ __all__ = ["PATTERNS", "read_log"]
 
 _NUMBER: Final = r"[\d.,]+(?:[eE][+-]?\d+)?"
 PATTERNS: Final = {
-    # training_log of Megatron-LM.
+    # training_log of Megatron-LM, and of Megatron-DeepSpeed, which counts in seconds.
     "megatron": (
-        rf"iteration +(?P<step>\d+)/ *\d+ \|.*?elapsed time per iteration \(ms\): *(?P<ms_per_step>{_NUMBER})"
+        r"iteration +(?P<step>\d+)/ *\d+ \|.*?elapsed time per iteration "
+        rf"\((?:ms\): *(?P<ms_per_step>{_NUMBER})|s\): *(?P<step_s>{_NUMBER}))"
         r"(?:.*?\| *global batch size: *(?P<global_batch>\d+))?"
     ),
     # ThroughputTimer, and the print of a pipeline's engine.

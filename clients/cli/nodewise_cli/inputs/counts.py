@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from nodewise_cli.failures import InputError
@@ -26,8 +27,10 @@ def parse_counts(text: str, option: str) -> tuple[CountRange, ...]:
     return tuple(_part(part.strip(), text, option) for part in text.split(","))
 
 
-def listed_counts(text: str | None, option: str, what: str) -> tuple[int, ...]:
+def listed_counts(text: str | None, option: str, what: str, *, powers: bool = False) -> tuple[int, ...]:
     """The numbers of an option one by one, in order, none twice; ``what`` they number, for messages. None = none.
+
+    ``powers`` allows powers of two, as in pow2:1-64.
 
     Raises
     ------
@@ -36,9 +39,11 @@ def listed_counts(text: str | None, option: str, what: str) -> tuple[int, ...]:
     """
     all_numbers: set[int] = set()
     for counts in () if text is None else parse_counts(text, option):
+        numbers: Sequence[int] = range(counts.first, counts.last + 1, counts.step or 1)
         if counts.powers_of_two:
-            raise InputError(f"{option}: must be {what} such as 2-5 or 1,3, found {text!r}")
-        numbers = range(counts.first, counts.last + 1, counts.step or 1)
+            if not powers:
+                raise InputError(f"{option}: must be {what} such as 2-5 or 1,3, found {text!r}")
+            numbers = [1 << bit for bit in range(counts.last.bit_length()) if 1 << bit in numbers]
         if len(numbers) > MOST_LISTED:
             raise InputError(f"{option}: must be at most {MOST_LISTED:,} {what}, found {text!r}")
         all_numbers.update(numbers)

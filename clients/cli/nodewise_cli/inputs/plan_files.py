@@ -19,7 +19,7 @@ from nodewise_client import PlanConstraints, PlanRequest, ProfileContent, Worklo
 from nodewise_client.frameworks import Layout, LayoutFileError, StatedLayout, facts, plan_constraints, read_layout
 from nodewise_values.wire import to_json, to_message
 
-__all__ = ["OfModel", "Question", "pools_of", "read_plan"]
+__all__ = ["OfModel", "Question", "pools_of", "read_plan", "with_counts"]
 
 _CLUSTER: Final = re.compile(r"(?P<device>[^=,]+)=(?P<nodes>[1-9]\d{0,5})x(?P<devices>[1-9]\d{0,5})")
 EVERY_COUNT_TO: Final = 16
@@ -116,7 +116,7 @@ def read_plan(path: Path, options: OfModel, flags: str | None = None) -> Questio
             raise InputError(f"{option}: needs the config.json of a model, but {path} is a specification")
     constraints = document.get("constraints")
     if isinstance(constraints, dict):
-        document |= {"constraints": _with_counts(constraints, to_message(PlanConstraints()).DESCRIPTOR)}
+        document |= {"constraints": with_counts(constraints)}
     request = _restrict(reader.value(document, PlanRequest), flags)
     content = request.profile.content if request.profile is not None else None
     return Question(request=request, workload=None if content is None else content.workload)
@@ -229,8 +229,12 @@ def pools_of(cluster: str) -> list[dict[str, Any]]:
     return pools
 
 
+def with_counts(constraints: Mapping[str, Any]) -> dict[str, Any]:
+    """Constraints whose lists and sets of numbers are written in any way: 8, [8, 16], {"values": [8, 16]}."""
+    return _with_counts(constraints, to_message(PlanConstraints()).DESCRIPTOR)
+
+
 def _with_counts(values: Mapping[str, Any], kind: Descriptor) -> dict[str, Any]:
-    """An object whose lists and sets of numbers are written in any way: 8, [8, 16], {"values": [8, 16]}."""
     fields = {name: field for field in kind.fields for name in (field.name, field.json_name)}
     result: dict[str, Any] = {}
     for name, value in values.items():

@@ -12,7 +12,7 @@ from nodewise_cli.inputs.bounds import check_bounds
 from nodewise_client import CompletionCheckpoints, RunFailures, RunPower, Work
 from nodewise_values import facts
 
-__all__ = ["RunOptions", "run_of"]
+__all__ = ["RunOptions", "run_of", "work_of"]
 
 HOUR_S: Final = 3600.0
 MINUTE_S: Final = 60.0
@@ -98,7 +98,7 @@ def run_of(options: RunOptions, tokens_per_sample: int | None) -> dict[str, Any]
         check_bounds(option, value, fact)
     checkpoints = CompletionCheckpoints(seconds=options.checkpoint_s, interval_seconds=every_s)
     return {
-        "work": _work(options, tokens_per_sample),
+        "work": work_of(options, tokens_per_sample),
         "price_per_node_hour": options.price,
         "deadline_seconds": deadline_s,
         "failures": RunFailures(checkpoints=checkpoints if options.checkpoint_s is not None else None, **failures),
@@ -111,15 +111,23 @@ def _of(values: dict[str, float | None], bounds: Any, name: str) -> tuple[float 
     return values[name], bounds[name]
 
 
-def _work(options: RunOptions, tokens_per_sample: int | None) -> Work | None:
-    stated = [name for name in ("samples", "epochs", "tokens") if getattr(options, name) is not None]
+def work_of(options: Any, tokens_per_sample: int | None) -> Work | None:
+    """The work that options state as samples, epochs or tokens; None = they state none.
+
+    Raises
+    ------
+    InputError
+        Naming the option and what would be right.
+    """
+    values = {name: getattr(options, name, None) for name in ("samples", "epochs", "tokens")}
+    stated = [name for name, value in values.items() if value is not None]
     if len(stated) > 1:
         raise InputError(f"--{stated[1]}: must be left out when --{stated[0]} is given: both state the work")
-    check_bounds("--samples", options.samples, facts.WORK["samples"])
-    check_bounds("--epochs", options.epochs, facts.WORK["epochs"])
-    check_bounds("--tokens", options.tokens, facts.WORK["samples"])
-    if options.tokens is not None:
+    for name, value in values.items():
+        check_bounds(f"--{name}", value, facts.WORK["epochs" if name == "epochs" else "samples"])
+    tokens = values.pop("tokens")
+    if tokens is not None:
         if tokens_per_sample is None:
             raise InputError("--tokens: the tokens of a sample are not known; state --samples")
-        return Work(samples=options.tokens / tokens_per_sample)
-    return Work(samples=options.samples, epochs=options.epochs) if stated else None
+        return Work(samples=tokens / tokens_per_sample)
+    return Work(**values) if stated else None

@@ -101,6 +101,8 @@ def pools_of(spec: SimulationSpec) -> tuple[NodePool, ...]:
             nodes=pool.nodes,
             devices_per_node=pool.devices_per_node,
             link_bytes_per_second=pool.link_bytes_per_s or None,
+            device_hours_between_failures=pool.device_hours_between_failures,
+            restart_seconds=pool.restart_s,
         )
         for pool in spec.cluster
     )

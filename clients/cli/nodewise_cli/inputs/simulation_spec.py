@@ -58,13 +58,15 @@ class _Model(BaseModel):
 
 
 class PoolSpec(_Model):
-    """Nodes of one kind. ``device`` empty = as the pool is named."""
+    """Nodes of one kind. ``device`` empty = as the pool is named. Failures are what the policy knows of them."""
 
     name: Annotated[str, Field(min_length=1)]
     device: str = ""
     nodes: Count
     devices_per_node: Count = 1
     link_bytes_per_s: NotNegative = 0.0
+    device_hours_between_failures: Positive | None = None
+    restart_s: NotNegative | None = None
 
 
 class LawSpec(_Model):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["format_count", "format_number", "gibibytes", "lasting", "milliseconds", "percent"]
+__all__ = ["count_of", "format_count", "format_number", "gibibytes", "lasting", "milliseconds", "percent"]
 
 
 def format_number(value: float | None, digits: int = 4) -> str:
@@ -22,6 +22,11 @@ def format_number(value: float | None, digits: int = 4) -> str:
 def format_count(count: float | None) -> str:
     """How many of something; a mean of counts may be broken."""
     return "-" if count is None else f"{count:,.0f}" if count == int(count) else f"{count:,.1f}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """A number of things by the name of one: 1 node, 4 nodes."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def milliseconds(seconds: float | None) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from nodewise_cli.console import say
 from nodewise_cli.inputs.configurations import csv_row
 from nodewise_cli.views.notes import show_notes
@@ -241,7 +239,7 @@ def _frontier(result: PlanAnswer, capacities: Capacities) -> None:
         fastest.setdefault(configuration["workers"] + configuration["parameter_servers"], point)
     rows = list(fastest.values())
     if len(rows) > SHOWN_POINTS:
-        rows = [rows[place] for place in np.linspace(0, len(rows) - 1, SHOWN_POINTS).astype(int).tolist()]
+        rows = [rows[place * (len(rows) - 1) // (SHOWN_POINTS - 1)] for place in range(SHOWN_POINTS)]
     say()
     _table(
         f"Frontier: the fastest for each number of devices ({len(rows)} of {result.frontier_count} points)",

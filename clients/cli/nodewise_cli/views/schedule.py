@@ -16,6 +16,8 @@ __all__ = ["document", "show"]
 def show(result: ScheduleResponse) -> None:
     """What each job gets, for people."""
     allocations = result.allocations
+    goodput = [format_number(each.goodput_samples_per_second) for each in allocations]
+    fails = any(each.goodput_samples_per_second is not None for each in allocations)
     print_columns(
         (words("job"), [each.job_id for each in allocations]),
         (words("action"), [_action(each) for each in allocations]),
@@ -23,6 +25,7 @@ def show(result: ScheduleResponse) -> None:
         (figures("devices"), [f"{each.devices_count:,}" for each in allocations]),
         (figures("nodes"), [f"{each.nodes_count:,}" for each in allocations]),
         (figures("per second"), [format_number(each.samples_per_second or None) for each in allocations]),
+        *([(figures("with failures"), goodput)] if fails else []),
         (figures("done in s", 3.5), [format_number(each.finish_seconds) for each in allocations]),
         (words("why"), [each.why for each in allocations]),
     )

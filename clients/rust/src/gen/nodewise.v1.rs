@@ -3471,6 +3471,14 @@ pub struct NodePool {
     /// Most nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = the pool does not grow.
     #[prost(int32, optional, tag = "8")]
     pub max_nodes: ::core::option::Option<i32>,
+    /// Mean hours of one device between failures that stop the job on it or its node. The mean of a job is this divided by
+    /// its devices. Policies then compare goodput: throughput times the share of time that is progress. Absent = failures
+    /// are not considered.
+    #[prost(double, optional, tag = "9")]
+    pub device_hours_between_failures: ::core::option::Option<f64>,
+    /// Seconds from a failure until the job runs again. Absent = 600.
+    #[prost(double, optional, tag = "10")]
+    pub restart_seconds: ::core::option::Option<f64>,
 }
 /// A job that requests devices.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3540,6 +3548,10 @@ pub struct ScheduleJob {
     /// holds.
     #[prost(bool, optional, tag = "21")]
     pub preemptible: ::core::option::Option<bool>,
+    /// Seconds of a checkpoint, for pools that state failures; jobs save at the best interval. Absent = each node writes the
+    /// weights and the optimizer's state of its devices at 1 GB/s, or 60 if their size is not known.
+    #[prost(double, optional, tag = "22")]
+    pub checkpoint_seconds: ::core::option::Option<f64>,
 }
 /// The allocation that a job runs on now.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -3626,11 +3638,12 @@ pub struct JobAllocation {
     /// Predicted throughput with this allocation, samples per second (mini-batches per second if the batch is not known).
     #[prost(double, tag = "7")]
     pub samples_per_second: f64,
-    /// Predicted seconds until the job is done if it keeps this allocation. Absent = the job does not run.
+    /// Predicted seconds until the job is done if it keeps this allocation, with the failures that its pool states. Absent =
+    /// the job does not run.
     #[prost(double, optional, tag = "8")]
     pub finish_seconds: ::core::option::Option<f64>,
-    /// Throughput that the next larger allowed allocation in the pool would add, per device. Absent = there is none, or
-    /// its throughput is not known.
+    /// Throughput that the next larger allowed allocation in the pool would add, per device, with the failures that the
+    /// pool states. Absent = there is none, or its throughput is not known.
     #[prost(double, optional, tag = "9")]
     pub marginal_samples_per_second: ::core::option::Option<f64>,
     /// Stable reason of the decision, e.g. "NO_FREE_DEVICES".
@@ -3652,6 +3665,13 @@ pub struct JobAllocation {
     /// account. Absent = the job does not share its devices.
     #[prost(double, optional, tag = "15")]
     pub solo_speed_ratio: ::core::option::Option<f64>,
+    /// Share of the time that is progress: the rest is checkpoints, restarts and lost work. Absent = the pool states no
+    /// failures, or the job does not run.
+    #[prost(double, optional, tag = "16")]
+    pub useful_ratio: ::core::option::Option<f64>,
+    /// samples_per_second times useful_ratio. Absent as useful_ratio.
+    #[prost(double, optional, tag = "17")]
+    pub goodput_samples_per_second: ::core::option::Option<f64>,
 }
 /// Number of nodes that a pool needs.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

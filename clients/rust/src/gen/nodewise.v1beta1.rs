@@ -5211,7 +5211,8 @@ impl SimulationMeasure {
 /// A cluster, jobs over time, and the policy that allocates devices.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct SimulateRequest {
-    /// The devices to allocate. The prices of pools are ignored.
+    /// The devices to allocate. The prices of pools are ignored. Failures that pools state are what the policy knows; those
+    /// that happen are in settings.
     #[prost(message, optional, tag = "1")]
     pub cluster: ::core::option::Option<super::v1::Cluster>,
     /// The jobs, with their arrival times.

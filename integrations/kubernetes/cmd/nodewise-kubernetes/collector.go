@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	nodewisev1 "github.com/nodewise/nodewise/clients/go/gen/nodewise/v1"
@@ -17,16 +19,32 @@ import (
 func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 	options := commonFlags(flags)
 	window := flags.Duration("window", time.Minute, "time that one observation covers")
+	warmUp := flags.Duration("warm-up", time.Minute, "time after a start, a restart or a resize of a job that no observation covers")
+	prometheus := flags.String("prometheus", "", "URL of a Prometheus that answers the queries in annotations nodewise.dev/metrics-query; empty = none")
 	elect := flags.Bool("leader-elect", true, "only one of several replicas collects")
 	return func(ctx context.Context) error {
 		if *window < time.Second {
 			return fmt.Errorf("-window is %v; give at least 1s", *window)
 		}
+		collecting := &collector.Collector{Window: *window, WarmUp: *warmUp}
+		if *warmUp < 0 {
+			return fmt.Errorf("-warm-up is %v; give 0s or more", *warmUp)
+		}
+		if *prometheus != "" {
+			querier, err := collector.Prometheus(*prometheus)
+			if err != nil {
+				return fmt.Errorf("-prometheus: %w", err)
+			}
+			collecting.Prometheus = querier
+		}
 		asker, err := options.asker(ctx)
 		if err != nil {
 			return err
 		}
-		found, err := options.manager(manager.Options{LeaderElection: *elect, LeaderElectionID: "nodewise-collector", LeaderElectionReleaseOnCancel: true})
+		found, err := options.manager(manager.Options{
+			LeaderElection: *elect, LeaderElectionID: "nodewise-collector", LeaderElectionReleaseOnCancel: true,
+			Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}}, Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		})
 		if err != nil {
 			return err
 		}
@@ -40,7 +58,8 @@ func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 				return err
 			})
 		}
-		if err := found.Add(&collector.Collector{Cluster: found.GetClient(), Logs: logs, Append: appended, Window: *window}); err != nil {
+		collecting.Cluster, collecting.Logs, collecting.Append = found.GetClient(), logs, appended
+		if err := found.Add(collecting); err != nil {
 			return err
 		}
 		return found.Start(ctx)

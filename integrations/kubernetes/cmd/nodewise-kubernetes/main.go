@@ -3,7 +3,9 @@
 //	nodewise-kubernetes webhook     chooses the number of nodes of new jobs whose owners ask for it
 //	nodewise-kubernetes extender    advises kube-scheduler: nodes to use, their scores, and pods to preempt
 //	nodewise-kubernetes allocator   divides devices among elastic jobs in rounds
-//	nodewise-kubernetes collector   appends the speed of jobs, from their logs or metrics, to profiles
+//	nodewise-kubernetes check       answers Kueue's AdmissionChecks: fits into memory, worth its nodes, done by its deadline
+//	nodewise-kubernetes recommender chooses the number of nodes of suspended TrainJobs
+//	nodewise-kubernetes collector   appends the speed of jobs, from their logs, metrics or status, to profiles
 //	nodewise-kubernetes certificates   creates certificates for the webhook and the extender
 //	nodewise-kubernetes load        sends requests to an extender at a fixed rate, and prints how it answers
 //
@@ -33,7 +35,9 @@ var commands = []command{
 	{"extender", "advises kube-scheduler: nodes to use, their scores, and pods to preempt", extenderCommand},
 	{"webhook", "chooses the number of nodes of new jobs whose owners ask for it", webhookCommand},
 	{"allocator", "divides devices among elastic jobs in rounds", allocatorCommand},
-	{"collector", "appends the speed of jobs, from their logs or metrics, to profiles", collectorCommand},
+	{"check", "answers Kueue's AdmissionChecks: fits into memory, worth its nodes, done by its deadline", checkCommand},
+	{"recommender", "chooses the number of nodes of suspended TrainJobs", recommenderCommand},
+	{"collector", "appends the speed of jobs, from their logs, metrics or status, to profiles", collectorCommand},
 	{"certificates", "creates certificates for the webhook and the extender, installs them, and prints the authority for kube-scheduler", certificatesCommand},
 	{"load", "sends requests to an extender at a fixed rate, and prints how it answers", loadCommand},
 }

@@ -6,9 +6,10 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,11 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/known"
 )
 
 const (
@@ -33,43 +34,13 @@ const (
 	owner      = "nodewise"
 )
 
-// Watch announces jobs of every kind that the cluster knows, including kinds whose nodes are never changed. It looks for newly installed kinds
-// from time to time.
+// Watch announces jobs of every kind that the cluster knows, including kinds whose nodes are never changed.
 func Watch(all manager.Manager) error {
-	waiting := map[schema.GroupVersionKind]bool{}
-	for _, kind := range jobs.Kinds {
-		waiting[kind] = true
-	}
-	for kind := range jobs.LeftAlone {
-		waiting[kind] = true
-	}
-	return all.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		for {
-			for kind := range waiting {
-				if _, err := all.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err != nil {
-					continue
-				}
-				if err := watch(all, kind); err != nil {
-					return err
-				}
-				delete(waiting, kind)
-			}
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(refresh / 2):
-			}
-		}
-	}))
-}
-
-func watch(all manager.Manager, kind schema.GroupVersionKind) error {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
-	asked := predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetAnnotations()[jobs.Reason] != "" })
-	again := true
-	return ctrl.NewControllerManagedBy(all).Named("announce-" + strings.ToLower(kind.GroupKind().String()+"-"+kind.Version)).For(object).WithEventFilter(asked).
-		WithOptions(controller.Options{SkipNameValidation: &again}).Complete(&announcer{all.GetClient(), kind})
+	kinds := slices.Concat(jobs.Kinds, slices.Collect(maps.Keys(jobs.LeftAlone)))
+	hasReason := func(object client.Object) bool { return object.GetAnnotations()[jobs.Reason] != "" }
+	return known.Watch(all, "announce", kinds, hasReason, func(kind schema.GroupVersionKind) reconcile.Reconciler {
+		return &announcer{all.GetClient(), kind}
+	})
 }
 
 type announcer struct {

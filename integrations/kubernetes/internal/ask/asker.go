@@ -270,7 +270,11 @@ func (a *Asker) answer(ctx context.Context, question Question, timeout time.Dura
 	case err == nil && reply.GetUnchanged():
 		return nil, ErrNoAnswerYet // removed meanwhile
 	case err == nil:
-		found.curve, found.err, found.next = question.read(reply, now), nil, now.Add(a.settings.Fresh)
+		if found.curve, found.err = question.read(reply, now); found.err != nil {
+			found.next = now.Add(a.settings.RetryRefused)
+			return nil, found.err
+		}
+		found.next = now.Add(a.settings.Fresh)
 	case gone(err) || a.breaker.allow() != nil:
 		return nil, err
 	default: // the server refuses: the previous answer is no longer valid

@@ -3,6 +3,7 @@ package ask
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,7 @@ type server struct {
 	asked, probed   atomic.Int64
 	hangs           atomic.Bool
 	digest, refusal string
+	reply           *nodewisev1.PredictResponse // instead of the usual one
 }
 
 func (s *server) Predict(ctx context.Context, request *nodewisev1.PredictRequest, _ ...grpc.CallOption) (*nodewisev1.PredictResponse, error) {
@@ -31,6 +33,9 @@ func (s *server) Predict(ctx context.Context, request *nodewisev1.PredictRequest
 	}
 	if s.refusal != "" {
 		return nil, &nodewise.Error{Code: codes.FailedPrecondition, Reason: s.refusal, Message: "no"}
+	}
+	if s.reply != nil {
+		return s.reply, nil
 	}
 	if request.GetIfNoneMatch() == s.digest {
 		return &nodewisev1.PredictResponse{Unchanged: true, Basis: &nodewisev1.Basis{Digest: s.digest}}, nil
@@ -185,4 +190,59 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Error(found, "entries")
 		}
 	})
+}
+
+// A reply that does not answer the question, or holds no proper numbers, is an error and never a curve.
+func TestAnAbsurdReplyIsNotUsed(t *testing.T) {
+	rows := func(change func(*nodewisev1.Predictions)) *nodewisev1.PredictResponse {
+		found := &nodewisev1.Predictions{RowsCount: 3, StepsPerSecond: []float64{1, 2, 3}, FinishSeconds: []float64{3, 2, 1}}
+		change(found)
+		return &nodewisev1.PredictResponse{Predictions: found, Recommendation: &nodewisev1.Recommendation{Row: 1}}
+	}
+	for name, reply := range map[string]*nodewisev1.PredictResponse{
+		"a row that was not asked": {Recommendation: &nodewisev1.Recommendation{Row: 1 << 30}},
+		"a negative row":           {Recommendation: &nodewisev1.Recommendation{Row: -1}},
+		"too many rows":            rows(func(p *nodewisev1.Predictions) { p.RowsCount = 4 }),
+		"no number":                rows(func(p *nodewisev1.Predictions) { p.StepsPerSecond[2] = math.NaN() }),
+		"an endless time":          rows(func(p *nodewisev1.Predictions) { p.FinishSeconds[0] = math.Inf(1) }),
+		"a time before the begin":  rows(func(p *nodewisev1.Predictions) { p.FinishSeconds[0] = -1 }),
+		"a recommendation's time":  {Predictions: rows(func(*nodewisev1.Predictions) {}).GetPredictions(), Recommendation: &nodewisev1.Recommendation{FinishSeconds: new(math.NaN())}},
+	} {
+		bubble(t, func(t *testing.T, server *server, asker *Asker) {
+			server.reply = reply
+			if curve, err := asker.Ask(t.Context(), question); err == nil || asker.Reachable() != nil {
+				t.Error(name, curve, err)
+			}
+		})
+	}
+}
+
+// The upper bound of the time is that of the lower bound of the throughput; what is spent once does not change.
+func TestTheTimeHasAnUpperBound(t *testing.T) {
+	bubble(t, func(t *testing.T, server *server, asker *Asker) {
+		server.reply = &nodewisev1.PredictResponse{Predictions: &nodewisev1.Predictions{
+			RowsCount: 3, StepsPerSecond: []float64{4, 4, 4}, LowerStepsPerSecond: []float64{2, 0, 5}, UpperStepsPerSecond: []float64{8, 8, 8},
+			FinishSeconds: []float64{110, 110, 110}, OnceSeconds: []float64{10, 10, 10},
+		}}
+		curve, err := asker.Ask(t.Context(), question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for index, expected := range []float64{210, 0, 110} { // 0 = a throughput of 0 is possible
+			if point := curve.Points[""][index]; point.UpperFinishSeconds != expected || point.FinishSeconds != 110 {
+				t.Error(index, point)
+			}
+		}
+	})
+}
+
+// Both bounds of the interval hold with the confidence of the objective.
+func TestTheIntervalHasTheConfidence(t *testing.T) {
+	for confidence, coverage := range map[float64]float64{0: 0, 0.5: 0, 0.975: 0.95} {
+		asked := question
+		asked.Objective.Confidence = confidence
+		if found := asked.request("", nodewisev1.Freshness_FRESHNESS_WAIT).GetOptions().GetModel().GetIntervalCoverage(); math.Abs(found-coverage) > 1e-12 {
+			t.Error(confidence, found)
+		}
+	}
 }

@@ -1,7 +1,9 @@
 package ask
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -92,9 +94,14 @@ func (q Question) request(digest string, freshness nodewisev1.Freshness) *nodewi
 	request := &nodewisev1.PredictRequest{
 		Profile: nodewise.StoredProfile(q.Profile), Objective: q.Objective.message(), IfNoneMatch: digest,
 		Options: &nodewisev1.PredictOptions{
-			Model:   &nodewisev1.ModelOptions{Freshness: freshness},
-			Columns: []nodewisev1.PredictionColumn{nodewisev1.PredictionColumn_PREDICTION_COLUMN_MEMORY, nodewisev1.PredictionColumn_PREDICTION_COLUMN_WORK},
+			Model: &nodewisev1.ModelOptions{Freshness: freshness},
+			Columns: []nodewisev1.PredictionColumn{
+				nodewisev1.PredictionColumn_PREDICTION_COLUMN_MEMORY, nodewisev1.PredictionColumn_PREDICTION_COLUMN_WORK, nodewisev1.PredictionColumn_PREDICTION_COLUMN_INTERVAL,
+			},
 		},
+	}
+	if coverage := 2*q.Objective.Confidence - 1; coverage > 0 { // both bounds then hold with the confidence
+		request.Options.Model.IntervalCoverage = &coverage
 	}
 	for device := range strings.SplitSeq(q.Devices, ",") {
 		for _, axis := range q.axes() {
@@ -144,10 +151,12 @@ type Point struct {
 	Nodes, Workers int32
 	// Rate is the throughput in samples per second, or in steps per second if the batch is not known; 0 if the row was not answered.
 	Rate float64
-	// ExcessMemoryBytes is the memory missing on each device; above 0 only if the row does not fit.
-	ExcessMemoryBytes float64
-	// FinishSeconds is the time until the work is done; 0 = not known.
-	FinishSeconds float64
+	// MemoryBytes is the memory of each device; 0 = not known. ExcessMemoryBytes is the memory missing on each device; above 0 only if the row
+	// does not fit.
+	MemoryBytes, ExcessMemoryBytes float64
+	// FinishSeconds is the time until the work is done, UpperFinishSeconds the upper bound of that time, which holds with the confidence of the
+	// objective, else with 95 %; 0 = not known.
+	FinishSeconds, UpperFinishSeconds float64
 	// Refusal is the reason why the row was refused; empty = it was answered, or does not fit.
 	Refusal string
 }
@@ -164,6 +173,8 @@ type Curve struct {
 	// Device is the recommended device type, FinishSeconds the time that the work takes there (0 = no work is known).
 	Device        string
 	FinishSeconds float64
+	// Bounded says that larger numbers of nodes, which may also pay, were not compared.
+	Bounded bool
 	// Why says how the rule chose, in one sentence with its numbers, or why nothing is recommended.
 	Why string
 	// Basis names the estimator and its evidence, e.g. "queueing 2.1, revision 3 of team-a/a1".
@@ -190,27 +201,37 @@ func (c *Curve) confirmed(now time.Time) *Curve {
 	return &same
 }
 
-func (q Question) read(reply *nodewisev1.PredictResponse, now time.Time) *Curve {
+// errAbsurd is the error of a reply that does not answer the question that was asked.
+var errAbsurd = errors.New("the answer of Nodewise does not fit the question, and is not used")
+
+// read returns the curve of a reply. Rows are in the order of the question: by device, then by number of nodes.
+func (q Question) read(reply *nodewisev1.PredictResponse, now time.Time) (*Curve, error) {
 	basis, best := reply.GetBasis(), reply.GetRecommendation()
-	curve := &Curve{
-		Points: map[string][]Point{}, AskedAt: now, digest: basis.GetDigest(), Device: best.GetDeviceName(), Why: best.GetWhy(),
-		FinishSeconds: best.GetFinishSeconds(),
-		Basis:         fmt.Sprintf("%s %s, revision %d of %s", basis.GetEstimator(), basis.GetEstimatorVersion(), basis.GetProfileRevision(), q.Profile),
-	}
+	rows := nodewise.RowsOf(reply.GetPredictions())
 	counts := q.Counts()
 	devices := strings.Split(q.Devices, ",")
+	if rows.Len() > len(devices)*len(counts) || best != nil && (best.GetRow() < 0 || int(best.GetRow()) >= rows.Len()) || !isAmount(best.GetFinishSeconds()) {
+		return nil, errAbsurd
+	}
+	curve := &Curve{
+		Points: map[string][]Point{}, AskedAt: now, digest: basis.GetDigest(), Device: best.GetDeviceName(), Why: best.GetWhy(),
+		FinishSeconds: best.GetFinishSeconds(), Bounded: best.GetBoundedBy() != nodewisev1.RecommendationBound_RECOMMENDATION_BOUND_UNSPECIFIED,
+		Basis: fmt.Sprintf("%s %s, revision %d of %s", basis.GetEstimator(), basis.GetEstimatorVersion(), basis.GetProfileRevision(), q.Profile),
+	}
 	missing := 0.0
 	if best != nil {
 		curve.Recommended = counts[int(best.GetRow())%len(counts)]
 	}
-	for index, row := range nodewise.RowsOf(reply.GetPredictions()).All() {
+	for index, row := range rows.All() {
 		device := devices[index/len(counts)]
 		point := Point{Nodes: counts[index%len(counts)], Workers: row.Workers()}
+		steps, stepsKnown := row.StepsPerSecond()
 		if rate, known := row.SamplesPerSecond(); known {
 			point.Rate = rate
-		} else if rate, known := row.StepsPerSecond(); known {
-			point.Rate = rate
+		} else if stepsKnown {
+			point.Rate = steps
 		}
+		point.MemoryBytes, _ = row.MemoryBytes()
 		if row.Status() == nodewisev1.RowStatus_ROW_STATUS_INFEASIBLE_MEMORY {
 			point.ExcessMemoryBytes, _ = row.ExcessMemoryBytes()
 			point.ExcessMemoryBytes = max(point.ExcessMemoryBytes, 1)
@@ -220,6 +241,15 @@ func (q Question) read(reply *nodewisev1.PredictResponse, now time.Time) *Curve 
 			point.Refusal = refusal.GetReason()
 		}
 		point.FinishSeconds, _ = row.FinishSeconds()
+		if lower, known := row.LowerStepsPerSecond(); known && stepsKnown && lower > 0 {
+			once, _ := row.OnceSeconds()
+			point.UpperFinishSeconds = once + (point.FinishSeconds-once)*max(steps/lower, 1) // time is the inverse of throughput
+		}
+		for _, value := range []float64{point.Rate, point.MemoryBytes, point.ExcessMemoryBytes, point.FinishSeconds, point.UpperFinishSeconds} {
+			if !isAmount(value) {
+				return nil, errAbsurd
+			}
+		}
 		curve.Points[device] = append(curve.Points[device], point)
 	}
 	if best == nil {
@@ -231,8 +261,11 @@ func (q Question) read(reply *nodewisev1.PredictResponse, now time.Time) *Curve 
 	if missing > 0 {
 		curve.Why += fmt.Sprintf(" (some numbers of nodes do not fit into memory, by up to %.1f GB on each device)", missing/1e9)
 	}
-	return curve
+	return curve, nil
 }
+
+// isAmount reports whether a value is a number from 0 on.
+func isAmount(value float64) bool { return value >= 0 && !math.IsInf(value, 1) }
 
 // Counts returns the numbers of nodes of the question, in the order of the answer.
 func (q Question) Counts() []int32 {

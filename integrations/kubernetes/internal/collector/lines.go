@@ -25,6 +25,8 @@ type Pattern struct {
 	expression *regexp.Regexp
 	group      int
 	name       string
+	// evaluation finds the lines of an evaluation; nil = it is not known how these look.
+	evaluation *regexp.Regexp
 }
 
 // ParsePattern reads a regular expression with one group named steps_per_second, step_seconds or step.
@@ -35,7 +37,7 @@ func ParsePattern(text string) (Pattern, error) {
 	}
 	for group, name := range expression.SubexpNames() {
 		if slices.Contains([]string{stepsPerSecond, stepSeconds, stepNumber}, name) {
-			return Pattern{expression, group, name}, nil
+			return Pattern{expression: expression, group: group, name: name}, nil
 		}
 	}
 	return Pattern{}, fmt.Errorf("the pattern %q has no group named %s, %s or %s; write e.g. (?P<%s>[0-9.]+) steps/s", text, stepsPerSecond, stepSeconds, stepNumber, stepsPerSecond)
@@ -49,6 +51,9 @@ type Sample struct {
 	// Variation is the coefficient of variation of the step time; it needs at least two numbers.
 	Variation      float64
 	VariationKnown bool
+	// At is when it was measured; Source is what it was read from.
+	At     time.Time
+	Source string
 }
 
 // point is a number in a line, and its time.
@@ -57,9 +62,22 @@ type point struct {
 	value float64
 }
 
-// read returns the numbers in lines. Lines of a log begin with their time; others are taken as of now.
-func (p Pattern) read(lines io.Reader, timed bool, now time.Time) ([]point, error) {
-	var found []point
+// evaluating returns the pattern, which then also finds the lines of an evaluation.
+func (p Pattern) evaluating(text string) (Pattern, error) {
+	if text == "" {
+		return p, nil
+	}
+	expression, err := regexp.Compile(text)
+	if err != nil {
+		return p, fmt.Errorf("the pattern %q is not a regular expression: %w", text, err)
+	}
+	p.evaluation = expression
+	return p, nil
+}
+
+// read returns the numbers in lines, and the lines of an evaluation since a time. Lines of a log begin with their time; others are taken as of
+// now.
+func (p Pattern) read(lines io.Reader, timed bool, since, now time.Time) (found []point, evaluated string, err error) {
 	scanner := bufio.NewScanner(lines)
 	scanner.Buffer(nil, mostLineBytes)
 	for scanner.Scan() {
@@ -75,6 +93,9 @@ func (p Pattern) read(lines io.Reader, timed bool, now time.Time) ([]point, erro
 			}
 			at, line = written, line[end+1:]
 		}
+		if p.evaluation != nil && p.evaluation.Match(line) && !at.Before(since) && !at.After(now) {
+			evaluated += string(line) + "\n"
+		}
 		match := p.expression.FindSubmatch(line)
 		if match == nil {
 			continue
@@ -83,7 +104,7 @@ func (p Pattern) read(lines io.Reader, timed bool, now time.Time) ([]point, erro
 			found = append(found, point{at, value})
 		}
 	}
-	return found, scanner.Err()
+	return found, evaluated, scanner.Err()
 }
 
 // sample computes the speed from the points within a window; false = there are too few.
@@ -100,7 +121,8 @@ func (p Pattern) sample(points []point, begin, end time.Time) (Sample, bool) {
 		}
 		first, last := within[0], within[len(within)-1]
 		steps, took := last.value-first.value, last.at.Sub(first.at).Seconds()
-		if steps <= 0 || took <= 0 { // the count started again
+		again := slices.ContainsFunc(within, func(each point) bool { return each.value < first.value }) // lines of other ranks may lag a little
+		if steps <= 0 || took <= 0 || again {
 			return Sample{}, false
 		}
 		return Sample{StepsPerSecond: steps / took, Steps: int32(min(steps, math.MaxInt32))}, true

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestWhatLinesSay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		points, err := parsed.read(strings.NewReader(log), true, begin)
+		points, _, err := parsed.read(strings.NewReader(log), true, begin, begin)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,12 +44,32 @@ func TestWhatLinesSay(t *testing.T) {
 	}
 }
 
+func TestCountsThatFall(t *testing.T) {
+	pattern, err := ParsePattern(`step (?P<step>\d+)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, expected := range map[string]bool{"100 110 109 120": true, "100 110 90 120": false, "100 100": false} { // another rank, a restart, no step
+		var points []point
+		for index, each := range strings.Fields(text) {
+			value, err := strconv.ParseFloat(each, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			points = append(points, point{begin.Add(time.Duration(index) * time.Second), value})
+		}
+		if _, enough := pattern.sample(points, begin, begin.Add(time.Minute)); enough != expected {
+			t.Error(text, enough)
+		}
+	}
+}
+
 func TestMetricsSayHowItIsNow(t *testing.T) {
 	parsed, err := ParsePattern(`^training_steps_per_second(\{.*\})? (?P<steps_per_second>\S+)$`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	points, err := parsed.read(strings.NewReader("# HELP training_steps_per_second x\n# TYPE training_steps_per_second gauge\ntraining_steps_per_second{rank=\"0\"} 3.5e+00\n"), false, begin)
+	points, _, err := parsed.read(strings.NewReader("# HELP training_steps_per_second x\n# TYPE training_steps_per_second gauge\ntraining_steps_per_second{rank=\"0\"} 3.5e+00\n"), false, begin, begin)
 	if found, enough := parsed.sample(points, begin, begin.Add(time.Minute)); err != nil || !enough || found.StepsPerSecond != 3.5 || found.VariationKnown {
 		t.Error(found, enough, err)
 	}

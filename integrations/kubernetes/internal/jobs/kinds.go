@@ -331,8 +331,8 @@ func (j *Job) nodesOf(count int64) int64 { return count*j.unit + j.extra }
 
 func (j *Job) countOf(nodes int64) int64 { return max(nodes-j.extra, 0) / j.unit }
 
-// pods returns the number of pods with the template.
-func (j *Job) pods(nodes int64) int64 { return max(nodes-j.aside, 0) }
+// Pods returns the number of pods with the template of a job with so many nodes.
+func (j *Job) Pods(nodes int64) int64 { return max(nodes-j.aside, 0) }
 
 // Within reduces the owner's numbers of nodes to those that the object allows. The error says why none is left.
 func (j *Job) Within(wish Wish) (Wish, error) {
@@ -388,7 +388,7 @@ func (j *Job) allows(nodes int64) error {
 		return fmt.Errorf("%s: the nodes change by %d at a time", CountOf(nodes), j.unit)
 	}
 	for _, limit := range j.limits {
-		if nodes < limit.least || limit.most > 0 && nodes > limit.most || limit.step > 0 && (j.pods(nodes) < limit.step || j.pods(nodes)%limit.step != 0) {
+		if nodes < limit.least || limit.most > 0 && nodes > limit.most || limit.step > 0 && (j.Pods(nodes) < limit.step || j.Pods(nodes)%limit.step != 0) {
 			return fmt.Errorf("%s: %s", CountOf(nodes), limit.because)
 		}
 	}
@@ -511,14 +511,15 @@ var deviceResources = []string{"/gpu", "/tpu", "/gaudi"}
 func DevicesOf(list corev1.ResourceList) int32 {
 	var found int32
 	for name, quantity := range list {
-		if isDevice(string(name)) {
+		if IsDevice(string(name)) {
 			found += int32(quantity.Value())
 		}
 	}
 	return found
 }
 
-func isDevice(resource string) bool {
+// IsDevice reports whether a resource is a whole accelerator.
+func IsDevice(resource string) bool {
 	return slices.ContainsFunc(deviceResources, func(end string) bool { return strings.HasSuffix(resource, end) })
 }
 

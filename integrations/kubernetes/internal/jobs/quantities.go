@@ -42,7 +42,7 @@ func deviceList(resources any) corev1.ResourceList {
 	found := corev1.ResourceList{}
 	listed, _ := resources.(map[string]any)
 	for name, value := range listed {
-		if !isDevice(name) {
+		if !IsDevice(name) {
 			continue
 		}
 		if amount, err := quantity(value); err == nil {

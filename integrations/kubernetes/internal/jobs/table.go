@@ -461,11 +461,11 @@ func (j *Job) relateTaskGroups(at place) {
 		}
 		member := place{at.path, group, "minMember"}
 		value, stated := member.number()
-		if pods := j.pods(j.Nodes()); stated && value < pods {
+		if pods := j.Pods(j.Nodes()); stated && value < pods {
 			j.limit(limit{least: value + j.aside, because: fmt.Sprintf("minMember in %s is %d", at.name(), value)})
 		} else if stated {
 			j.follow(at, func(nodes int64) {
-				member.set(j.pods(nodes))
+				member.set(j.Pods(nodes))
 				changed, _ := json.Marshal(groups)
 				at.holder[at.key] = string(changed)
 			})

@@ -3,6 +3,9 @@
 package jobs
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
@@ -28,6 +31,13 @@ const (
 	Steps     = Prefix + "steps-pattern"
 	Metrics   = Prefix + "metrics"
 	Container = Prefix + "container"
+	// MetricsOfStatus as Metrics reads the lines from the metrics of a TrainJob's status.
+	MetricsOfStatus = "status"
+	// Query is a query in PromQL that yields the job's steps per second. Evaluation is the pattern of lines that an evaluation writes. TotalSteps
+	// is the number of steps of the whole job.
+	Query      = Prefix + "metrics-query"
+	Evaluation = Prefix + "evaluation-pattern"
+	TotalSteps = Prefix + "total-steps"
 
 	objective        = Prefix + "objective"
 	share            = Prefix + "share"
@@ -38,7 +48,11 @@ const (
 	pricePerNodeHour = Prefix + "price-per-node-hour"
 	deviceName       = Prefix + "device"
 	// Settings state how the job runs independent of its scale, as JSON of nodewise.v1.ConfigurationSettings.
-	Settings          = Prefix + "settings"
+	Settings = Prefix + "settings"
+	// check says what the admission check does with a job that fails it. executionLimit is the factor from the upper bound of the predicted time
+	// to Kueue's limit of the time.
+	check             = Prefix + "check"
+	executionLimit    = Prefix + "execution-limit"
 	replicatedJob     = Prefix + "replicated-job"
 	workerGroup       = Prefix + "worker-group"
 	mostNodesOfARange = 4096
@@ -52,6 +66,10 @@ const (
 	Chosen = Prefix + "chosen-nodes"
 	// Requested is the number of nodes that the owner wrote.
 	Requested = Prefix + "requested-nodes"
+	// Question identifies what the owner asked when the number of nodes was chosen.
+	Question = Prefix + "question"
+	// ExecutionSeconds is the limit that was written into ExecutionLabel.
+	ExecutionSeconds = Prefix + "execution-seconds"
 	// FinishSeconds is the predicted run time on the chosen nodes. ExpectedFinish is the expected end, once the job runs.
 	FinishSeconds  = Prefix + "finish-seconds"
 	ExpectedFinish = Prefix + "expected-finish"
@@ -59,7 +77,28 @@ const (
 	ResizedAt = Prefix + "resized-at"
 )
 
+// ExecutionLabel is Kueue's label for the longest time that a job may run.
+const ExecutionLabel = "kueue.x-k8s.io/max-exec-time-seconds"
+
+// Values of the annotation check: a job that fails the admission check is admitted, waits in the queue, or is rejected.
+const (
+	Advise = "advise"
+	Retry  = "retry"
+	Reject = "reject"
+)
+
 var rules = []string{"knee", "highest-throughput", "least-time", "least-cost", "fewest-devices"}
+
+// longestReason is in bytes. A reason quotes invalid values, and the API server refuses an object with more than 256 KiB of annotations.
+const longestReason = 2048
+
+// Shorten cuts a reason to a length that every object has room for.
+func Shorten(reason string) string {
+	if len(reason) <= longestReason {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:longestReason], "") + "..."
+}
 
 // Wish is the content of an owner's annotations.
 type Wish struct {
@@ -76,6 +115,24 @@ type Wish struct {
 	Device    string
 	Settings  string
 	Objective ask.Objective
+	// Check is Advise, Retry or Reject.
+	Check string
+	// ExecutionLimit is the factor from the upper bound of the predicted time to Kueue's limit, at least 1; 0 = no limit.
+	ExecutionLimit float64
+}
+
+// asking are the annotations that decide the number of nodes.
+var asking = []string{Profile, Nodes, objective, share, deadlineSeconds, confidence, samples, epochs, pricePerNodeHour, deviceName, Settings, executionLimit}
+
+// QuestionKey identifies what an owner asks. It changes only if one of the annotations does.
+func QuestionKey(annotations map[string]string) string {
+	hash := sha256.New()
+	for _, name := range asking {
+		if value, stated := annotations[name]; stated {
+			fmt.Fprintf(hash, "%s %q\n", name, value)
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8])
 }
 
 // Chooses reports whether the owner wants a number of nodes chosen.
@@ -99,6 +156,10 @@ func WishOf(annotations map[string]string) (Wish, error) {
 	if !slices.Contains(rules, wish.Objective.Rule) {
 		return wish, fmt.Errorf("annotation %s is %q; give one of %s", objective, wish.Objective.Rule, strings.Join(rules, ", "))
 	}
+	wish.Check = cmp.Or(annotations[check], Advise)
+	if !slices.Contains([]string{Advise, Retry, Reject}, wish.Check) {
+		return wish, fmt.Errorf("annotation %s is %q; give %s, %s or %s", check, wish.Check, Advise, Retry, Reject)
+	}
 	if strings.Contains(wish.Device, ",") {
 		return wish, fmt.Errorf("annotation %s is %q; give one device type, e.g. A100", deviceName, wish.Device)
 	}
@@ -110,6 +171,7 @@ func WishOf(annotations map[string]string) (Wish, error) {
 		{share, &wish.Objective.Share, 1}, {deadlineSeconds, &wish.Objective.DeadlineSeconds, math.MaxFloat64},
 		{confidence, &wish.Objective.Confidence, 0.9999}, {samples, &wish.Objective.Samples, math.MaxFloat64},
 		{epochs, &wish.Objective.Epochs, math.MaxFloat64}, {pricePerNodeHour, &wish.Objective.PricePerNodeHour, math.MaxFloat64},
+		{executionLimit, &wish.ExecutionLimit, math.MaxFloat64},
 	} {
 		text, given := annotations[number.name]
 		if !given {
@@ -120,6 +182,9 @@ func WishOf(annotations map[string]string) (Wish, error) {
 			return wish, fmt.Errorf("annotation %s is %q; give a number above 0%s", number.name, text, upTo(number.most))
 		}
 		*number.value = found
+	}
+	if wish.ExecutionLimit > 0 && wish.ExecutionLimit < 1 {
+		return wish, fmt.Errorf("annotation %s is %v; give a number of at least 1", executionLimit, wish.ExecutionLimit)
 	}
 	if err := wish.readNodes(annotations[Nodes]); err != nil {
 		return wish, err

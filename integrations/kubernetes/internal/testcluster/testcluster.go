@@ -65,11 +65,14 @@ func Start() (*Cluster, error) {
 	c := &Cluster{folder: folder, environment: &envtest.Environment{
 		BinaryAssetsDirectory: folder, ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}}
+	// Otherwise it states a name of the machine as the place of its keys, where it does not listen.
+	c.environment.ControlPlane.GetAPIServer().Configure().Set("external-hostname", "127.0.0.1")
 	if c.Config, err = c.environment.Start(); err != nil {
 		c.Stop()
 		return nil, err
 	}
 	c.Config.QPS, c.Config.Burst = 1000, 1000 // no throttling in tests
+	c.Config.Host = strings.TrimSuffix(c.Config.Host, "/")
 	c.KubeConfig, err = c.User("tests", "system:masters")
 	return c, err
 }

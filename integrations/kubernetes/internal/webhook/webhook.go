@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,16 +60,16 @@ func Choose(ctx context.Context, asker Asker, runtimes client.Reader, object *un
 		return "", false
 	}
 	annotations := map[string]string{}
-	reason = shortened(choose(ctx, asker, runtimes, object, annotations))
+	dropLimit(object)
+	reason = jobs.Shorten(choose(ctx, asker, runtimes, object, annotations))
 	if reason != "" {
 		annotations[jobs.Reason] = reason
 	}
 	if len(annotations) > 0 {
 		all := object.GetAnnotations()
-		delete(all, jobs.FinishSeconds) // this and the next three may come from a copied job
-		delete(all, jobs.Chosen)
-		delete(all, jobs.Requested)
-		delete(all, jobs.ExpectedFinish)
+		for _, name := range []string{jobs.FinishSeconds, jobs.Chosen, jobs.Requested, jobs.ExpectedFinish, jobs.Question, jobs.ExecutionSeconds} {
+			delete(all, name) // it may come from a copied job
+		}
 		for name, value := range annotations {
 			all[name] = value
 		}
@@ -85,7 +84,7 @@ func choose(ctx context.Context, asker Asker, runtimes client.Reader, object *un
 		return "did not change the nodes: " + err.Error()
 	}
 	defer func() { _ = job.AnnotatePods(forPods(object.GetAnnotations(), annotations)) }()
-	if err := useRuntime(ctx, runtimes, job, object.GetNamespace()); err != nil {
+	if err := UseRuntime(ctx, runtimes, job, object.GetNamespace()); err != nil {
 		return "did not change the nodes: " + err.Error()
 	}
 	before := job.Nodes()
@@ -117,16 +116,50 @@ func choose(ctx context.Context, asker Asker, runtimes client.Reader, object *un
 	if err := job.SetNodes(int64(curve.Recommended)); err != nil {
 		return left + err.Error()
 	}
+	annotations[jobs.Question] = jobs.QuestionKey(object.GetAnnotations())
 	annotations[jobs.Chosen] = strconv.Itoa(int(curve.Recommended))
 	annotations[jobs.Requested] = strconv.FormatInt(before, 10)
 	if seconds := curve.FinishSeconds; seconds > 0 {
 		annotations[jobs.FinishSeconds] = strconv.FormatFloat(math.Round(seconds), 'f', 0, 64)
 	}
-	return fmt.Sprintf("chose %s instead of %d: %s. By %s.", jobs.CountOf(int64(curve.Recommended)), before, curve.Why, curve.Basis)
+	limit := limitExecution(object, annotations, wish.ExecutionLimit, point.UpperFinishSeconds)
+	return fmt.Sprintf("chose %s instead of %d: %s. By %s.%s", jobs.CountOf(int64(curve.Recommended)), before, curve.Why, curve.Basis, limit)
 }
 
-// useRuntime reads the runtime of a TrainJob. If it cannot be read and the TrainJob does not state its number of nodes, the error says why.
-func useRuntime(ctx context.Context, runtimes client.Reader, job *jobs.Job, namespace string) error {
+// limitExecution writes Kueue's limit of the execution time, a multiple of the upper bound of the predicted time, if the owner asks for one and
+// has not set it. It returns a sentence about it.
+func limitExecution(object *unstructured.Unstructured, annotations map[string]string, factor, upperSeconds float64) string {
+	if factor == 0 {
+		return ""
+	}
+	all := object.GetLabels()
+	if own, stated := all[jobs.ExecutionLabel]; stated {
+		return fmt.Sprintf(" The execution limit of %s s is the owner's.", own)
+	}
+	seconds := math.Ceil(factor * upperSeconds)
+	if !(seconds > 0 && seconds <= math.MaxInt32) {
+		return " There is no execution limit: the upper bound of the time is not known, or too long."
+	}
+	if all == nil {
+		all = map[string]string{}
+	}
+	all[jobs.ExecutionLabel] = strconv.FormatFloat(seconds, 'f', 0, 64)
+	annotations[jobs.ExecutionSeconds] = all[jobs.ExecutionLabel]
+	object.SetLabels(all)
+	return fmt.Sprintf(" The execution limit is %.0f s, %v times the upper bound of the time.", seconds, factor)
+}
+
+// dropLimit removes an execution limit that comes from a copied job.
+func dropLimit(object *unstructured.Unstructured) {
+	all := object.GetLabels()
+	if own, stated := all[jobs.ExecutionLabel]; stated && own == object.GetAnnotations()[jobs.ExecutionSeconds] {
+		delete(all, jobs.ExecutionLabel)
+		object.SetLabels(all)
+	}
+}
+
+// UseRuntime reads the runtime of a TrainJob. If it cannot be read and the TrainJob does not state its number of nodes, the error says why.
+func UseRuntime(ctx context.Context, runtimes client.Reader, job *jobs.Job, namespace string) error {
 	kind, name, has := job.Runtime()
 	if !has {
 		return nil
@@ -157,16 +190,6 @@ func warm(asker Asker, wish jobs.Wish, job *jobs.Job) {
 	wish.First = int32(min(max(job.Nodes(), 1), math.MaxInt32))
 	wish.Last, wish.Objective = wish.First, ask.Objective{}
 	_, _ = asker.Cached(wish.Question(cmp.Or(wish.Device, job.Device()), job.DevicesPerNode()))
-}
-
-// longestReason is in bytes. A reason quotes invalid values, and the API server refuses an object with more than 256 KiB of annotations.
-const longestReason = 2048
-
-func shortened(reason string) string {
-	if len(reason) <= longestReason {
-		return reason
-	}
-	return strings.ToValidUTF8(reason[:longestReason], "") + "..."
 }
 
 // forPods returns the annotations of pods that the extender and the collector read.

@@ -26,6 +26,7 @@ import (
 // asker recommends the lowest or highest number of nodes of a question.
 type asker struct {
 	most  bool
+	upper float64 // bound of the time, in seconds
 	asked ask.Question
 }
 
@@ -37,7 +38,7 @@ func (a *asker) Ask(_ context.Context, question ask.Question) (*ask.Curve, error
 		curve.Recommended = counts[len(counts)-1]
 	}
 	for _, nodes := range counts {
-		curve.Points[question.Devices] = append(curve.Points[question.Devices], ask.Point{Nodes: nodes, Rate: 1})
+		curve.Points[question.Devices] = append(curve.Points[question.Devices], ask.Point{Nodes: nodes, Rate: 1, UpperFinishSeconds: a.upper})
 	}
 	return curve, nil
 }
@@ -180,5 +181,35 @@ func TestCases(t *testing.T) {
 				t.Error(file, told, "no", part, "in", string(spec))
 			}
 		}
+	}
+}
+
+// Kueue's limit of the time is a multiple of the upper bound, and only set if the owner asks for it and has not set it.
+func TestTheExecutionLimit(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotations, labels string
+		upper               float64
+		label, reason       string
+	}{
+		"not asked for":   {"", "", 100, "", ""},
+		"once the bound":  {`, nodewise.dev/execution-limit: "1"`, "", 100.2, "101", "The execution limit is 101 s, 1 times the upper bound of the time."},
+		"more":            {`, nodewise.dev/execution-limit: "2.5"`, "", 100, "250", "The execution limit is 250 s"},
+		"less":            {`, nodewise.dev/execution-limit: "0.5"`, "", 100, "", "annotation nodewise.dev/execution-limit is 0.5; give a number of at least 1"},
+		"not known":       {`, nodewise.dev/execution-limit: "2"`, "", 0, "", "There is no execution limit: the upper bound of the time is not known, or too long."},
+		"too long":        {`, nodewise.dev/execution-limit: "2"`, "", 3e9, "", "There is no execution limit"},
+		"the owner's own": {`, nodewise.dev/execution-limit: "2"`, `kueue.x-k8s.io/max-exec-time-seconds: "7"`, 100, "7", "The execution limit of 7 s is the owner's."},
+		"of a copied job": {`, nodewise.dev/execution-limit: "2", nodewise.dev/execution-seconds: "7"`, `kueue.x-k8s.io/max-exec-time-seconds: "7"`, 100, "200", "The execution limit is 200 s"},
+		"copied, no more": {`, nodewise.dev/execution-seconds: "7"`, `kueue.x-k8s.io/max-exec-time-seconds: "7"`, 100, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := read(t, `{apiVersion: batch/v1, kind: Job, metadata: {labels: {`+test.labels+`}, annotations: {nodewise.dev/profile: team/a, nodewise.dev/nodes: 1-8`+test.annotations+`}}, spec: {parallelism: 2}}`)
+			told, _ := Choose(t.Context(), &asker{upper: test.upper}, nil, object)
+			if found := object.GetLabels()[jobs.ExecutionLabel]; found != test.label || !strings.Contains(told, test.reason) || test.reason == "" && strings.Contains(told, "limit") {
+				t.Error(found, told)
+			}
+			if own := object.GetAnnotations()[jobs.ExecutionSeconds]; name != "the owner's own" && own != test.label {
+				t.Error("the annotation says", own)
+			}
+		})
 	}
 }

@@ -37,7 +37,7 @@ class Cluster(_message.Message):
     def __init__(self, pools: _Optional[_Iterable[_Union[NodePool, _Mapping]]] = ...) -> None: ...
 
 class NodePool(_message.Message):
-    __slots__ = ("name", "device_name", "available_devices", "link_bytes_per_second", "price_per_node_hour", "node_names", "devices_per_node", "max_nodes")
+    __slots__ = ("name", "device_name", "available_devices", "link_bytes_per_second", "price_per_node_hour", "node_names", "devices_per_node", "max_nodes", "device_hours_between_failures", "restart_seconds")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DEVICE_NAME_FIELD_NUMBER: _ClassVar[int]
     AVAILABLE_DEVICES_FIELD_NUMBER: _ClassVar[int]
@@ -46,6 +46,8 @@ class NodePool(_message.Message):
     NODE_NAMES_FIELD_NUMBER: _ClassVar[int]
     DEVICES_PER_NODE_FIELD_NUMBER: _ClassVar[int]
     MAX_NODES_FIELD_NUMBER: _ClassVar[int]
+    DEVICE_HOURS_BETWEEN_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    RESTART_SECONDS_FIELD_NUMBER: _ClassVar[int]
     name: str
     device_name: str
     available_devices: _containers.RepeatedScalarFieldContainer[int]
@@ -54,10 +56,12 @@ class NodePool(_message.Message):
     node_names: _containers.RepeatedScalarFieldContainer[str]
     devices_per_node: int
     max_nodes: int
-    def __init__(self, name: _Optional[str] = ..., device_name: _Optional[str] = ..., available_devices: _Optional[_Iterable[int]] = ..., link_bytes_per_second: _Optional[float] = ..., price_per_node_hour: _Optional[float] = ..., node_names: _Optional[_Iterable[str]] = ..., devices_per_node: _Optional[int] = ..., max_nodes: _Optional[int] = ...) -> None: ...
+    device_hours_between_failures: float
+    restart_seconds: float
+    def __init__(self, name: _Optional[str] = ..., device_name: _Optional[str] = ..., available_devices: _Optional[_Iterable[int]] = ..., link_bytes_per_second: _Optional[float] = ..., price_per_node_hour: _Optional[float] = ..., node_names: _Optional[_Iterable[str]] = ..., devices_per_node: _Optional[int] = ..., max_nodes: _Optional[int] = ..., device_hours_between_failures: _Optional[float] = ..., restart_seconds: _Optional[float] = ...) -> None: ...
 
 class ScheduleJob(_message.Message):
-    __slots__ = ("job_id", "profile", "remaining_samples", "allowed_devices", "min_devices", "max_devices", "allowed_pools", "server_devices", "requested_devices", "submit_time", "attained_service_device_seconds", "current_allocation", "restart_cost_seconds", "weight", "queue", "deadline", "settings", "minimum_run_seconds", "restarts_count", "efficiency", "preemptible")
+    __slots__ = ("job_id", "profile", "remaining_samples", "allowed_devices", "min_devices", "max_devices", "allowed_pools", "server_devices", "requested_devices", "submit_time", "attained_service_device_seconds", "current_allocation", "restart_cost_seconds", "weight", "queue", "deadline", "settings", "minimum_run_seconds", "restarts_count", "efficiency", "preemptible", "checkpoint_seconds")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     REMAINING_SAMPLES_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +83,7 @@ class ScheduleJob(_message.Message):
     RESTARTS_COUNT_FIELD_NUMBER: _ClassVar[int]
     EFFICIENCY_FIELD_NUMBER: _ClassVar[int]
     PREEMPTIBLE_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     profile: _profile_pb2.ProfileSource
     remaining_samples: float
@@ -100,7 +105,8 @@ class ScheduleJob(_message.Message):
     restarts_count: int
     efficiency: _objective_pb2.StatisticalEfficiency
     preemptible: bool
-    def __init__(self, job_id: _Optional[str] = ..., profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., remaining_samples: _Optional[float] = ..., allowed_devices: _Optional[_Iterable[int]] = ..., min_devices: _Optional[int] = ..., max_devices: _Optional[int] = ..., allowed_pools: _Optional[_Iterable[str]] = ..., server_devices: _Optional[int] = ..., requested_devices: _Optional[int] = ..., submit_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attained_service_device_seconds: _Optional[float] = ..., current_allocation: _Optional[_Union[CurrentAllocation, _Mapping]] = ..., restart_cost_seconds: _Optional[float] = ..., weight: _Optional[float] = ..., queue: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., settings: _Optional[_Union[_configuration_pb2.ConfigurationSettings, _Mapping]] = ..., minimum_run_seconds: _Optional[float] = ..., restarts_count: _Optional[int] = ..., efficiency: _Optional[_Union[_objective_pb2.StatisticalEfficiency, _Mapping]] = ..., preemptible: bool = ...) -> None: ...
+    checkpoint_seconds: float
+    def __init__(self, job_id: _Optional[str] = ..., profile: _Optional[_Union[_profile_pb2.ProfileSource, _Mapping]] = ..., remaining_samples: _Optional[float] = ..., allowed_devices: _Optional[_Iterable[int]] = ..., min_devices: _Optional[int] = ..., max_devices: _Optional[int] = ..., allowed_pools: _Optional[_Iterable[str]] = ..., server_devices: _Optional[int] = ..., requested_devices: _Optional[int] = ..., submit_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., attained_service_device_seconds: _Optional[float] = ..., current_allocation: _Optional[_Union[CurrentAllocation, _Mapping]] = ..., restart_cost_seconds: _Optional[float] = ..., weight: _Optional[float] = ..., queue: _Optional[str] = ..., deadline: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., settings: _Optional[_Union[_configuration_pb2.ConfigurationSettings, _Mapping]] = ..., minimum_run_seconds: _Optional[float] = ..., restarts_count: _Optional[int] = ..., efficiency: _Optional[_Union[_objective_pb2.StatisticalEfficiency, _Mapping]] = ..., preemptible: bool = ..., checkpoint_seconds: _Optional[float] = ...) -> None: ...
 
 class CurrentAllocation(_message.Message):
     __slots__ = ("pool", "placement", "age_seconds", "shares_with_job_id")
@@ -147,7 +153,7 @@ class QueueQuota(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., max_devices: _Optional[int] = ...) -> None: ...
 
 class JobAllocation(_message.Message):
-    __slots__ = ("job_id", "action", "pool", "devices_count", "nodes_count", "placement", "samples_per_second", "finish_seconds", "marginal_samples_per_second", "reason", "why", "basis_index", "problem", "shares_with_job_id", "solo_speed_ratio")
+    __slots__ = ("job_id", "action", "pool", "devices_count", "nodes_count", "placement", "samples_per_second", "finish_seconds", "marginal_samples_per_second", "reason", "why", "basis_index", "problem", "shares_with_job_id", "solo_speed_ratio", "useful_ratio", "goodput_samples_per_second")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     POOL_FIELD_NUMBER: _ClassVar[int]
@@ -163,6 +169,8 @@ class JobAllocation(_message.Message):
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
     SHARES_WITH_JOB_ID_FIELD_NUMBER: _ClassVar[int]
     SOLO_SPEED_RATIO_FIELD_NUMBER: _ClassVar[int]
+    USEFUL_RATIO_FIELD_NUMBER: _ClassVar[int]
+    GOODPUT_SAMPLES_PER_SECOND_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     action: ScheduleAction
     pool: str
@@ -178,7 +186,9 @@ class JobAllocation(_message.Message):
     problem: _problem_pb2.Problem
     shares_with_job_id: str
     solo_speed_ratio: float
-    def __init__(self, job_id: _Optional[str] = ..., action: _Optional[_Union[ScheduleAction, str]] = ..., pool: _Optional[str] = ..., devices_count: _Optional[int] = ..., nodes_count: _Optional[int] = ..., placement: _Optional[_Iterable[_Union[NodeDevices, _Mapping]]] = ..., samples_per_second: _Optional[float] = ..., finish_seconds: _Optional[float] = ..., marginal_samples_per_second: _Optional[float] = ..., reason: _Optional[str] = ..., why: _Optional[str] = ..., basis_index: _Optional[int] = ..., problem: _Optional[_Union[_problem_pb2.Problem, _Mapping]] = ..., shares_with_job_id: _Optional[str] = ..., solo_speed_ratio: _Optional[float] = ...) -> None: ...
+    useful_ratio: float
+    goodput_samples_per_second: float
+    def __init__(self, job_id: _Optional[str] = ..., action: _Optional[_Union[ScheduleAction, str]] = ..., pool: _Optional[str] = ..., devices_count: _Optional[int] = ..., nodes_count: _Optional[int] = ..., placement: _Optional[_Iterable[_Union[NodeDevices, _Mapping]]] = ..., samples_per_second: _Optional[float] = ..., finish_seconds: _Optional[float] = ..., marginal_samples_per_second: _Optional[float] = ..., reason: _Optional[str] = ..., why: _Optional[str] = ..., basis_index: _Optional[int] = ..., problem: _Optional[_Union[_problem_pb2.Problem, _Mapping]] = ..., shares_with_job_id: _Optional[str] = ..., solo_speed_ratio: _Optional[float] = ..., useful_ratio: _Optional[float] = ..., goodput_samples_per_second: _Optional[float] = ...) -> None: ...
 
 class PoolDemand(_message.Message):
     __slots__ = ("pool", "used_nodes", "desired_nodes")

@@ -78,6 +78,14 @@ class NodePool(Value):
     """
     max_nodes: int | None = None
     """Most nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = the pool does not grow."""
+    device_hours_between_failures: float | None = None
+    """Mean hours of one device between failures that stop the job on it or its node.
+
+    The mean of a job is this divided by its devices. Policies then compare goodput: throughput times the share of time
+    that is progress. Absent = failures are not considered.
+    """
+    restart_seconds: float | None = None
+    """Seconds from a failure until the job runs again. Absent = 600."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -131,6 +139,12 @@ class ScheduleJob(Value):
     """Whether the job may be stopped or moved while it runs.
 
     Absent = true. If false, the job keeps the devices that it holds.
+    """
+    checkpoint_seconds: float | None = None
+    """Seconds of a checkpoint, for pools that state failures; jobs save at the best interval.
+
+    Absent = each node writes the weights and the optimizer's state of its devices at 1 GB/s, or 60 if their size is not
+    known.
     """
 
 
@@ -216,11 +230,15 @@ class JobAllocation(Value):
     Predicted throughput with this allocation, samples per second (mini-batches per second if the batch is not known).
     """
     finish_seconds: float | None = None
-    """Predicted seconds until the job is done if it keeps this allocation. Absent = the job does not run."""
-    marginal_samples_per_second: float | None = None
-    """Throughput that the next larger allowed allocation in the pool would add, per device.
+    """Predicted seconds until the job is done if it keeps this allocation, with the failures that its pool states.
 
-    Absent = there is none, or its throughput is not known.
+    Absent = the job does not run.
+    """
+    marginal_samples_per_second: float | None = None
+    """Throughput that the next larger allowed allocation in the pool would add.
+
+    Throughput that the next larger allowed allocation in the pool would add, per device, with the failures that the
+    pool states. Absent = there is none, or its throughput is not known.
     """
     reason: str = ""
     """Stable reason of the decision, e.g. "NO_FREE_DEVICES"."""
@@ -237,6 +255,13 @@ class JobAllocation(Value):
 
     samples_per_second and finish_seconds take it into account. Absent = the job does not share its devices.
     """
+    useful_ratio: float | None = None
+    """Share of the time that is progress: the rest is checkpoints, restarts and lost work.
+
+    Absent = the pool states no failures, or the job does not run.
+    """
+    goodput_samples_per_second: float | None = None
+    """samples_per_second times useful_ratio. Absent as useful_ratio."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

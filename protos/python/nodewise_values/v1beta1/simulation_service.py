@@ -33,7 +33,11 @@ class SimulateRequest(Value):
     """A cluster, jobs over time, and the policy that allocates devices."""
 
     cluster: Cluster | None = None
-    """The devices to allocate. The prices of pools are ignored."""
+    """The devices to allocate.
+
+    The prices of pools are ignored. Failures that pools state are what the policy knows; those that happen are in
+    settings.
+    """
     jobs: SimulationJobs | None = None
     """The jobs, with their arrival times."""
     curves: tuple[SimulationCurve, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from pydantic import TypeAdapter
@@ -59,12 +60,12 @@ class Generation:
 
     def to_json(self) -> bytes:
         """Write it as JSON."""
-        return _GENERATION.dump_json(self, indent=2)
+        return _generations().dump_json(self, indent=2)
 
     @classmethod
     def read(cls, data: bytes) -> Generation:
         """Read it from JSON. Raises ValueError if the text is invalid."""
-        return _GENERATION.validate_json(data)
+        return _generations().validate_json(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +114,21 @@ class State:
 
     def to_json(self) -> bytes:
         """As JSON."""
-        return _STATE.dump_json(self, indent=2)
+        return _states().dump_json(self, indent=2)
 
     @classmethod
     def read(cls, data: bytes) -> State:
         """Read it from JSON of this or an older version. Raises ValueError if the text is invalid."""
-        return _STATE.validate_json(data)
+        return _states().validate_json(data)
 
 
-_GENERATION: Final = TypeAdapter(Generation)
-_STATE: Final = TypeAdapter(State)
+@cache
+def _generations() -> TypeAdapter[Generation]:
+    """Reads and writes a generation. Made when it is needed, as it takes a while."""
+    return TypeAdapter(Generation)
+
+
+@cache
+def _states() -> TypeAdapter[State]:
+    """Reads and writes a state."""
+    return TypeAdapter(State)

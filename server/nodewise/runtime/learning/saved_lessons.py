@@ -12,6 +12,7 @@ import time
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -52,7 +53,10 @@ class Learnt:
     pinned_unix_s: float = field(default=0.0, compare=False)
 
 
-_LESSONS: Final = TypeAdapter(list[Learnt])
+@cache
+def _lessons() -> TypeAdapter[list[Learnt]]:
+    """Reads and writes lessons. Made when it is needed, which few commands do, as it takes a while."""
+    return TypeAdapter(list[Learnt])
 
 
 class SavedLessons:
@@ -126,7 +130,7 @@ class SavedLessons:
             path = self._folder / kind / _name(namespace)
             try:
                 if lessons:
-                    replace_file(path, _LESSONS.dump_json(list(lessons)), durable=durable)
+                    replace_file(path, _lessons().dump_json(list(lessons)), durable=durable)
                 else:
                     path.unlink(missing_ok=True)
             except OSError as error:
@@ -144,7 +148,7 @@ def _name(namespace: str) -> str:
 def _read(path: Path) -> list[Learnt]:
     """Return the records of a file; none if it does not exist, or cannot be read (which is logged)."""
     try:
-        return _LESSONS.validate_json(path.read_bytes())
+        return _lessons().validate_json(path.read_bytes())
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError, LookupError) as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from nodewise.domain.errors import invalid_field
-from nodewise.domain.schedule import JobState
+from nodewise.domain.schedule import JobState, NodePool
 from nodewise.scheduling.simulation.active import ActiveJob
 from nodewise.scheduling.simulation.chances import Predictions, Stops
 from nodewise.scheduling.simulation.jobs import SimulatedJob
@@ -26,7 +26,7 @@ _BOUNDS: Final = (
 
 
 class Arrivals:
-    """Reads jobs, always one ahead; ``pools`` are the devices of each pool.
+    """Reads jobs, always one ahead.
 
     Attributes
     ----------
@@ -36,12 +36,12 @@ class Arrivals:
         When the first job arrived and the next one will; infinite after the last.
     """
 
-    def __init__(self, jobs: Iterable[SimulatedJob], pools: Sequence[int], settings: SimulationSettings) -> None:
+    def __init__(self, jobs: Iterable[SimulatedJob], pools: Sequence[NodePool], settings: SimulationSettings) -> None:
         self._jobs = iter(jobs)
         self._pools = len(pools)
         self._settings = settings
         self._stops = Stops(settings.early_stops, settings.seed)
-        self._predictions = Predictions(settings.prediction_error, settings.seed, pools, settings.quotas)
+        self._predictions = Predictions(settings, pools)
         self.count = 0
         self._next = next(self._jobs, None)
         self.first_s = self._next.arrival_s if self._next is not None else 0.0

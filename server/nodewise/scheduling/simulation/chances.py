@@ -1,15 +1,18 @@
-"""Random events of a simulation: early stops, prediction errors, failures of nodes; each has a stream of the seed."""
+"""What a policy does not see as it is: early stops, curves, failures of nodes; each chance has a stream of the seed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import Final
 
 import numpy as np
 
+from nodewise.domain.failures import useful_ratio
+from nodewise.domain.schedule import NodePool
+from nodewise.scheduling.goodput import failure_columns
 from nodewise.scheduling.simulation.jobs import JobCurve, SimulatedJob
-from nodewise.scheduling.simulation.settings import EarlyStops, NodeFailures, PredictionError
+from nodewise.scheduling.simulation.settings import EarlyStops, NodeFailures, SimulationSettings
 
 __all__ = ["Failures", "Predictions", "Stops"]
 
@@ -42,15 +45,18 @@ class Stops:
 class Predictions:
     """Curves as the policy sees them, in the order of arrival."""
 
-    def __init__(self, law: PredictionError | None, seed: int, pools: Sequence[int], quotas: Mapping[str, int]) -> None:
-        self._law = law
-        self._random = np.random.default_rng((seed, _PREDICTIONS))
-        self._pools = np.array(pools, dtype=np.int64)
-        self._quotas = quotas
+    def __init__(self, settings: SimulationSettings, pools: Sequence[NodePool]) -> None:
+        self._law = settings.prediction_error
+        self._random = np.random.default_rng((settings.seed, _PREDICTIONS))
+        self._pools = np.array([pool.total_devices for pool in pools], dtype=np.int64)
+        self._quotas = settings.quotas
+        self._checkpoints = settings.checkpoints
+        self._fails = any(pool.device_hours is not None for pool in pools)
+        self._failures = failure_columns(pools)
         self._curves: dict[tuple[object, ...], JobCurve] = {}
 
     def curve(self, job: SimulatedJob) -> JobCurve:
-        """The predicted curve, with the law's errors."""
+        """The predicted curve as goodput where pools state failures, with the law's errors."""
         queue = job.queue if job.queue in self._quotas else None
         key = (job.curve, job.predicted, job.requested_devices if job.rigid else 0, job.server_devices, queue)
         curve = self._curves.get(key)
@@ -58,6 +64,8 @@ class Predictions:
             if len(self._curves) >= MOST_SHARED:
                 self._curves.clear()
             curve = self._curves[key] = self._possible(job)
+        if self._fails:
+            curve = self._goodput(curve, job)
         law = self._law
         if law is None or not len(curve):
             return curve
@@ -77,6 +85,15 @@ class Predictions:
             true = job.curve.rates
             keep &= [row in true for row in zip(curve.pool.tolist(), curve.devices.tolist())]
         return curve if keep.all() else JobCurve.of_rows(curve, keep)
+
+    def _goodput(self, curve: JobCurve, job: SimulatedJob) -> JobCurve:
+        """Rates times the share of time that is progress; without checkpoints a failure undoes the whole run."""
+        device_s, restart_s = (column[curve.pool] for column in self._failures)
+        save_s, interval_s = 0.0, job.samples / curve.samples_per_s
+        if self._checkpoints is not None:
+            save_s, interval_s = self._checkpoints.cost_s, np.full(len(curve), self._checkpoints.interval_s)
+        useful = useful_ratio(device_s / (curve.devices + job.server_devices), save_s, restart_s, interval_s)
+        return curve.scale(np.where(np.isnan(device_s), 1.0, useful))
 
 
 class Failures:

@@ -90,7 +90,7 @@ class _Simulation:
         pools, settings = self.pools, self.settings
         parameters = settings.check(self.policy.record.parameters)
         self._nodes = [PoolNodes(pool.available_devices.tolist()) for pool in pools]
-        self._arrivals = Arrivals(self.jobs, [pool.total_devices for pool in pools], settings)
+        self._arrivals = Arrivals(self.jobs, pools, settings)
         self._now_s = start_s = self._arrivals.first_s
         self._round = math.ceil(start_s / settings.round_s) - 1
         sizes = [len(pool.available_devices) for pool in pools]

@@ -156,9 +156,15 @@ type NodePool struct {
 	// is then a multiple of it. Absent = devices are allocated one by one.
 	DevicesPerNode *int32 `protobuf:"varint,7,opt,name=devices_per_node,json=devicesPerNode,proto3,oneof" json:"devices_per_node,omitempty"`
 	// Most nodes that the pool may grow to, for PoolDemand.desired_nodes. Absent = the pool does not grow.
-	MaxNodes      *int32 `protobuf:"varint,8,opt,name=max_nodes,json=maxNodes,proto3,oneof" json:"max_nodes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MaxNodes *int32 `protobuf:"varint,8,opt,name=max_nodes,json=maxNodes,proto3,oneof" json:"max_nodes,omitempty"`
+	// Mean hours of one device between failures that stop the job on it or its node. The mean of a job is this divided by
+	// its devices. Policies then compare goodput: throughput times the share of time that is progress. Absent = failures
+	// are not considered.
+	DeviceHoursBetweenFailures *float64 `protobuf:"fixed64,9,opt,name=device_hours_between_failures,json=deviceHoursBetweenFailures,proto3,oneof" json:"device_hours_between_failures,omitempty"`
+	// Seconds from a failure until the job runs again. Absent = 600.
+	RestartSeconds *float64 `protobuf:"fixed64,10,opt,name=restart_seconds,json=restartSeconds,proto3,oneof" json:"restart_seconds,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *NodePool) Reset() {
@@ -247,6 +253,20 @@ func (x *NodePool) GetMaxNodes() int32 {
 	return 0
 }
 
+func (x *NodePool) GetDeviceHoursBetweenFailures() float64 {
+	if x != nil && x.DeviceHoursBetweenFailures != nil {
+		return *x.DeviceHoursBetweenFailures
+	}
+	return 0
+}
+
+func (x *NodePool) GetRestartSeconds() float64 {
+	if x != nil && x.RestartSeconds != nil {
+		return *x.RestartSeconds
+	}
+	return 0
+}
+
 // A job that requests devices.
 type ScheduleJob struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -293,9 +313,12 @@ type ScheduleJob struct {
 	Efficiency *StatisticalEfficiency `protobuf:"bytes,20,opt,name=efficiency,proto3" json:"efficiency,omitempty"`
 	// Whether the job may be stopped or moved while it runs. Absent = true. If false, the job keeps the devices that it
 	// holds.
-	Preemptible   *bool `protobuf:"varint,21,opt,name=preemptible,proto3,oneof" json:"preemptible,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Preemptible *bool `protobuf:"varint,21,opt,name=preemptible,proto3,oneof" json:"preemptible,omitempty"`
+	// Seconds of a checkpoint, for pools that state failures; jobs save at the best interval. Absent = each node writes the
+	// weights and the optimizer's state of its devices at 1 GB/s, or 60 if their size is not known.
+	CheckpointSeconds *float64 `protobuf:"fixed64,22,opt,name=checkpoint_seconds,json=checkpointSeconds,proto3,oneof" json:"checkpoint_seconds,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ScheduleJob) Reset() {
@@ -473,6 +496,13 @@ func (x *ScheduleJob) GetPreemptible() bool {
 		return *x.Preemptible
 	}
 	return false
+}
+
+func (x *ScheduleJob) GetCheckpointSeconds() float64 {
+	if x != nil && x.CheckpointSeconds != nil {
+		return *x.CheckpointSeconds
+	}
+	return 0
 }
 
 // The allocation that a job runs on now.
@@ -769,10 +799,11 @@ type JobAllocation struct {
 	Placement []*NodeDevices `protobuf:"bytes,6,rep,name=placement,proto3" json:"placement,omitempty"`
 	// Predicted throughput with this allocation, samples per second (mini-batches per second if the batch is not known).
 	SamplesPerSecond float64 `protobuf:"fixed64,7,opt,name=samples_per_second,json=samplesPerSecond,proto3" json:"samples_per_second,omitempty"`
-	// Predicted seconds until the job is done if it keeps this allocation. Absent = the job does not run.
+	// Predicted seconds until the job is done if it keeps this allocation, with the failures that its pool states. Absent =
+	// the job does not run.
 	FinishSeconds *float64 `protobuf:"fixed64,8,opt,name=finish_seconds,json=finishSeconds,proto3,oneof" json:"finish_seconds,omitempty"`
-	// Throughput that the next larger allowed allocation in the pool would add, per device. Absent = there is none, or
-	// its throughput is not known.
+	// Throughput that the next larger allowed allocation in the pool would add, per device, with the failures that the
+	// pool states. Absent = there is none, or its throughput is not known.
 	MarginalSamplesPerSecond *float64 `protobuf:"fixed64,9,opt,name=marginal_samples_per_second,json=marginalSamplesPerSecond,proto3,oneof" json:"marginal_samples_per_second,omitempty"`
 	// Stable reason of the decision, e.g. "NO_FREE_DEVICES".
 	Reason string `protobuf:"bytes,10,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -787,8 +818,13 @@ type JobAllocation struct {
 	// Share of its solo speed that the job keeps on these devices. samples_per_second and finish_seconds take it into
 	// account. Absent = the job does not share its devices.
 	SoloSpeedRatio *float64 `protobuf:"fixed64,15,opt,name=solo_speed_ratio,json=soloSpeedRatio,proto3,oneof" json:"solo_speed_ratio,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Share of the time that is progress: the rest is checkpoints, restarts and lost work. Absent = the pool states no
+	// failures, or the job does not run.
+	UsefulRatio *float64 `protobuf:"fixed64,16,opt,name=useful_ratio,json=usefulRatio,proto3,oneof" json:"useful_ratio,omitempty"`
+	// samples_per_second times useful_ratio. Absent as useful_ratio.
+	GoodputSamplesPerSecond *float64 `protobuf:"fixed64,17,opt,name=goodput_samples_per_second,json=goodputSamplesPerSecond,proto3,oneof" json:"goodput_samples_per_second,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
 }
 
 func (x *JobAllocation) Reset() {
@@ -926,6 +962,20 @@ func (x *JobAllocation) GetSoloSpeedRatio() float64 {
 	return 0
 }
 
+func (x *JobAllocation) GetUsefulRatio() float64 {
+	if x != nil && x.UsefulRatio != nil {
+		return *x.UsefulRatio
+	}
+	return 0
+}
+
+func (x *JobAllocation) GetGoodputSamplesPerSecond() float64 {
+	if x != nil && x.GoodputSamplesPerSecond != nil {
+		return *x.GoodputSamplesPerSecond
+	}
+	return 0
+}
+
 // Number of nodes that a pool needs.
 type PoolDemand struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -997,7 +1047,7 @@ const file_nodewise_v1_schedule_proto_rawDesc = "" +
 	"\n" +
 	"\x1anodewise/v1/schedule.proto\x12\vnodewise.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fnodewise/v1/configuration.proto\x1a\x17nodewise/v1/facts.proto\x1a\x1bnodewise/v1/objective.proto\x1a\x19nodewise/v1/problem.proto\x1a\x19nodewise/v1/profile.proto\"6\n" +
 	"\aCluster\x12+\n" +
-	"\x05pools\x18\x01 \x03(\v2\x15.nodewise.v1.NodePoolR\x05pools\"\xe2\x03\n" +
+	"\x05pools\x18\x01 \x03(\v2\x15.nodewise.v1.NodePoolR\x05pools\"\xdd\x05\n" +
 	"\bNodePool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\vdevice_name\x18\x02 \x01(\tR\n" +
@@ -1008,12 +1058,18 @@ const file_nodewise_v1_schedule_proto_rawDesc = "" +
 	"\n" +
 	"node_names\x18\x06 \x03(\tR\tnodeNames\x12<\n" +
 	"\x10devices_per_node\x18\a \x01(\x05B\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\xf0?H\x02R\x0edevicesPerNode\x88\x01\x01\x12/\n" +
-	"\tmax_nodes\x18\b \x01(\x05B\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\x00\x00H\x03R\bmaxNodes\x88\x01\x01B\x18\n" +
+	"\tmax_nodes\x18\b \x01(\x05B\r\xaa\x9a#\t)\x00\x00\x00\x00\x00\x00\x00\x00H\x03R\bmaxNodes\x88\x01\x01\x12q\n" +
+	"\x1ddevice_hours_between_failures\x18\t \x01(\x01B)\xaa\x9a#%\n" +
+	"\fdevice_hours\x1a\x01h)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\xa2\x94\x1amB8\x01H\x04R\x1adeviceHoursBetweenFailures\x88\x01\x01\x12P\n" +
+	"\x0frestart_seconds\x18\n" +
+	" \x01(\x01B\"\xaa\x9a#\x1e\x1a\x01s!\x00\x00\x00\x00\x00\xc0\x82@)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\x00\xd0\x12cAH\x05R\x0erestartSeconds\x88\x01\x01B\x18\n" +
 	"\x16_link_bytes_per_secondB\x16\n" +
 	"\x14_price_per_node_hourB\x13\n" +
 	"\x11_devices_per_nodeB\f\n" +
 	"\n" +
-	"_max_nodes\"\x84\t\n" +
+	"_max_nodesB \n" +
+	"\x1e_device_hours_between_failuresB\x12\n" +
+	"\x10_restart_seconds\"\xf8\t\n" +
 	"\vScheduleJob\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x124\n" +
 	"\aprofile\x18\x02 \x01(\v2\x1a.nodewise.v1.ProfileSourceR\aprofile\x12+\n" +
@@ -1041,12 +1097,15 @@ const file_nodewise_v1_schedule_proto_rawDesc = "" +
 	"\n" +
 	"efficiency\x18\x14 \x01(\v2\".nodewise.v1.StatisticalEfficiencyR\n" +
 	"efficiency\x12%\n" +
-	"\vpreemptible\x18\x15 \x01(\bH\x04R\vpreemptible\x88\x01\x01B\x0e\n" +
+	"\vpreemptible\x18\x15 \x01(\bH\x04R\vpreemptible\x88\x01\x01\x12[\n" +
+	"\x12checkpoint_seconds\x18\x16 \x01(\x01B'\xaa\x9a##\n" +
+	"\fcheckpoint_s\x1a\x01s)\x00\x00\x00\x00\x00\x00\x00\x001\x00\x00\x00\x00\xd0\x12cAH\x05R\x11checkpointSeconds\x88\x01\x01B\x0e\n" +
 	"\f_min_devicesB\x0e\n" +
 	"\f_max_devicesB\x14\n" +
 	"\x12_requested_devicesB\t\n" +
 	"\a_weightB\x0e\n" +
-	"\f_preemptible\"\xad\x01\n" +
+	"\f_preemptibleB\x15\n" +
+	"\x13_checkpoint_seconds\"\xad\x01\n" +
 	"\x11CurrentAllocation\x12\x12\n" +
 	"\x04pool\x18\x01 \x01(\tR\x04pool\x126\n" +
 	"\tplacement\x18\x02 \x03(\v2\x18.nodewise.v1.NodeDevicesR\tplacement\x12\x1f\n" +
@@ -1072,7 +1131,7 @@ const file_nodewise_v1_schedule_proto_rawDesc = "" +
 	"QueueQuota\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x1f\n" +
 	"\vmax_devices\x18\x02 \x01(\x05R\n" +
-	"maxDevices\"\xbf\x05\n" +
+	"maxDevices\"\xd9\x06\n" +
 	"\rJobAllocation\x12\x15\n" +
 	"\x06job_id\x18\x01 \x01(\tR\x05jobId\x123\n" +
 	"\x06action\x18\x02 \x01(\x0e2\x1b.nodewise.v1.ScheduleActionR\x06action\x12\x12\n" +
@@ -1091,11 +1150,15 @@ const file_nodewise_v1_schedule_proto_rawDesc = "" +
 	"basisIndex\x88\x01\x01\x12.\n" +
 	"\aproblem\x18\r \x01(\v2\x14.nodewise.v1.ProblemR\aproblem\x12+\n" +
 	"\x12shares_with_job_id\x18\x0e \x01(\tR\x0fsharesWithJobId\x12-\n" +
-	"\x10solo_speed_ratio\x18\x0f \x01(\x01H\x03R\x0esoloSpeedRatio\x88\x01\x01B\x11\n" +
+	"\x10solo_speed_ratio\x18\x0f \x01(\x01H\x03R\x0esoloSpeedRatio\x88\x01\x01\x12&\n" +
+	"\fuseful_ratio\x18\x10 \x01(\x01H\x04R\vusefulRatio\x88\x01\x01\x12@\n" +
+	"\x1agoodput_samples_per_second\x18\x11 \x01(\x01H\x05R\x17goodputSamplesPerSecond\x88\x01\x01B\x11\n" +
 	"\x0f_finish_secondsB\x1e\n" +
 	"\x1c_marginal_samples_per_secondB\x0e\n" +
 	"\f_basis_indexB\x13\n" +
-	"\x11_solo_speed_ratio\"d\n" +
+	"\x11_solo_speed_ratioB\x0f\n" +
+	"\r_useful_ratioB\x1d\n" +
+	"\x1b_goodput_samples_per_second\"d\n" +
 	"\n" +
 	"PoolDemand\x12\x12\n" +
 	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x1d\n" +

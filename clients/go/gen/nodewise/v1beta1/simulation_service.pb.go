@@ -29,7 +29,8 @@ const (
 // A cluster, jobs over time, and the policy that allocates devices.
 type SimulateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The devices to allocate. The prices of pools are ignored.
+	// The devices to allocate. The prices of pools are ignored. Failures that pools state are what the policy knows; those
+	// that happen are in settings.
 	Cluster *v1.Cluster `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	// The jobs, with their arrival times.
 	Jobs *SimulationJobs `protobuf:"bytes,2,opt,name=jobs,proto3" json:"jobs,omitempty"`

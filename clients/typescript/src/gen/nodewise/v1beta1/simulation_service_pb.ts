@@ -29,7 +29,8 @@ export const file_nodewise_v1beta1_simulation_service: GenFile = /*@__PURE__*/
  */
 export type SimulateRequest = Message<"nodewise.v1beta1.SimulateRequest"> & {
   /**
-   * The devices to allocate. The prices of pools are ignored.
+   * The devices to allocate. The prices of pools are ignored. Failures that pools state are what the policy knows; those
+   * that happen are in settings.
    *
    * @generated from field: nodewise.v1.Cluster cluster = 1;
    */
