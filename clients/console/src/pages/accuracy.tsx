@@ -124,11 +124,11 @@ interface Backtests {
 /** Errors by time and by job, from backtests of the stored runs. */
 function OverTime() {
   const [prefix, setPrefix] = useParameter("prefix");
-  const [asked, setAsked] = useState<string>();
+  const [asked, setAsked] = useState<{ namePrefix: string; attempt: number }>();
   const [done, setDone] = useState("");
-  const answer = useAnswer(asked, async (signal): Promise<Backtests> => {
+  const answer = useAnswer(asked && JSON.stringify(asked), async (signal): Promise<Backtests> => {
     const page = await server()
-      .listProfiles({ namePrefix: asked?.slice(1) ?? "", pageSize: MOST_JOBS }, { signal })
+      .listProfiles({ namePrefix: asked?.namePrefix ?? "", pageSize: MOST_JOBS }, { signal })
       .page();
     const profiles = await profilesOf(
       page.profiles.map(({ profileId }) => profileId),
@@ -157,8 +157,7 @@ function OverTime() {
         class="controls"
         onSubmit={(event) => {
           event.preventDefault();
-          // The first character keeps the key of all jobs from being empty.
-          setAsked(`=${prefix}`);
+          setAsked({ namePrefix: prefix, attempt: (asked?.attempt ?? 0) + 1 });
         }}
       >
         <label>
@@ -203,8 +202,8 @@ function BacktestView({ scored, leftOut, failed, more }: Backtests) {
       return { name, points: known.map(({ x }, index) => ({ x: dated ? x : index + 1, y: means[index] as number })) };
     });
   const axis = {
-    xLabel: dated ? "measured" : "runs, in the order in which they were stored",
-    formatX: dated ? (at: number) => new Date(at).toISOString().slice(0, 10) : number,
+    xLabel: dated ? "measured (UTC)" : "runs, in the order in which they were stored",
+    formatX: dated ? (at: number) => new Date(at).toISOString().slice(5, 16).replace("T", " ") : number,
     format: percent,
     dates: dated,
   };
