@@ -74,8 +74,12 @@ def test_a_store_that_is_away_makes_it_fail(site: Site) -> None:
 def test_top_tells_rates(site: Site) -> None:
     with Stubs(site.target) as stubs:
         stubs.prediction.Predict(pb.PredictRequest(profile=inline(), configurations=workers(1, 2)))
+
+    def methods() -> list[str]:
+        return [each["method"] for each in json.loads(run("top", site.http, "--json"))["calls"]]
+
+    wait_until(lambda: methods().count("Predict") == 1)
     found = json.loads(run("top", site.http, "--json"))
-    assert [each["method"] for each in found["calls"] if each["method"] == "Predict"] == ["Predict"]
     assert {each["queue"] for each in found["queues"]} == {"questions", "ingest", "computing", "long_calls"}
     assert len(found["workers"]) == 2
     text = run("top", site.http, "--once")

@@ -40,6 +40,8 @@ Mode = Literal["livesum", "liveall", "livemin", "livemostrecent"]
 FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 SAMPLE_S: Final = 5.0
 """Seconds between two samples: below the usual interval of a scrape, which is 15 s."""
+RECORD_S: Final = 0.5
+"""Seconds after which calls that ended are in the figures, whichever worker is scraped."""
 BUCKETS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """From a cached reply, which takes a fraction of a millisecond, to a long call."""
 DURATION: Final = (
@@ -150,7 +152,9 @@ class Metrics:
                     await loop.run_in_executor(looks, self._sample_store)
                 except Exception:  # noqa: BLE001  # calls are answered without metrics too
                     _log.exception("metrics_not_sampled")
-                await asyncio.sleep(SAMPLE_S)
+                for _ in range(round(SAMPLE_S / RECORD_S)):
+                    await asyncio.sleep(RECORD_S)
+                    self._record_calls()
         finally:
             self._record_calls()
 
