@@ -11,12 +11,13 @@ cores
 
 The profile is one run of one worker that is busy all the time: CPU seconds of a call in the worker and in the loader,
 and for writes the seconds of the store's transactions, during which no other worker writes. With ``cores``, another run
-uses it lightly: the CPU of a call is a line over the utilisation, and a call takes seconds until threads wake. Not with
-``shares``, where a lightly used worker computes at the speed of a whole core until its share is used up. The law
+uses it lightly: the CPU of a call is a line over the utilisation, and a call takes seconds until threads wake. The law
 is a closed network: each worker is a station that only the callers of its connections visit, the loader's thread one
 that all visit. It is solved by mean value analysis (`nodewise_laws.multiclass`), and bounded by 1 / time of a
 transaction (an asymptotic bound of operational analysis). Where threads would use more cores than there are, all
-compute so much slower that they use just these; a worker that waits for a core gathers calls as a busy one does.
+compute so much slower that they use just these; a worker that waits for a core gathers calls as a busy one does. A
+worker with a share computes at the speed of a core until the share of a period is used up: share / CPU of a call bounds
+its calls a second.
 """
 
 from __future__ import annotations
@@ -166,9 +167,10 @@ class Machine:
             workers = len(connections)
             stations = [[0.0] * workers + [demands.loader_s / speed] for _ in connections]
             for worker in range(workers):
-                stations[worker][worker] = demands.server_s / (self.share or speed)
+                stations[worker][worker] = demands.server_s / speed
             solved = multiclass(stations, [think_s + demands.waking_s] * workers, connections)
-            found = float(solved.throughput_per_s.sum())
+            most_per_s = np.inf if self.share is None else self.share / demands.server_s
+            found = float(np.minimum(solved.throughput_per_s, most_per_s).sum())
             return min(found, 1.0 / demands.store_s) if demands.store_s > 0.0 else found
 
         def free_cores(speed: float) -> float:
@@ -185,7 +187,7 @@ class Machine:
 
     def used(self, per_s: float, speed: float, demands: Demands, workers: int) -> tuple[float, float]:
         """Shares of time in which a worker and the loader compute or wait for a core."""
-        return per_s * demands.server_s / workers / (self.share or speed), per_s * demands.loader_s / speed
+        return per_s * demands.server_s / workers / speed, per_s * demands.loader_s / speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,7 @@ class Bench:
 
     def profile(self, machine: Machine) -> Profile:
         """Measure a busy run, and a light one where workers have no share."""
-        busy = self.window(PROFILE_CALLERS, 0.0)
+        busy = self.window(PROFILE_CALLERS, THINK_S if machine.share else 0.0)  # a share is busy though they think
         return Profile(busy, None if machine.share else self.window(LIGHT_CALLERS, THINK_S))
 
     def writing_s(self) -> float:
@@ -283,7 +285,7 @@ def bench(setting: str, mix: str, workers: int) -> Iterator[Bench]:
         yield found
 
 
-def by_predict(server: Server, demands: Demands, share: float, callers: Sequence[int]) -> list[float]:
+def by_predict(server: Server, demands: Demands, callers: Sequence[int]) -> list[float]:
     """Calls a second of one worker with so many callers each, as the profiled server itself predicts.
 
     Callers are workers that exchange asynchronously with one parameter server: they compute while they think, the
@@ -298,7 +300,7 @@ def by_predict(server: Server, demands: Demands, share: float, callers: Sequence
             download_seconds=[demands.loader_s],
             compute_seconds=[THINK_S],
             upload_seconds=[0.0],
-            update_seconds=[demands.server_s / share],
+            update_seconds=[demands.server_s],
         )
     )
     asked = configuration_pb2.Configurations(
@@ -342,8 +344,8 @@ def measured(setting: str, mix: str, rounds: int) -> Iterator[dict[str, Any]]:
         yield about | {"name": "profile of one worker"} | profiled | {"waking_us": round(1e6 * waking_s, 1)}
         if setting == "shares":
             few = (1, 4, 8, 16, PROFILE_CALLERS)
-            answers = by_predict(one.server, demands, SHARE, few)
-            laws = [machine.per_s(demands, [callers], THINK_S) for callers in few]
+            answers = by_predict(one.server, demands, few)
+            laws = [Machine(None, 2).per_s(demands, [callers], THINK_S) for callers in few]
             compared = {"predict_per_s": [round(each, 1) for each in answers]} | {
                 "law_per_s": [round(each, 1) for each in laws]
             }
