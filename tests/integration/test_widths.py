@@ -84,7 +84,7 @@ COMMANDS: dict[str, list[str | Path]] = {
 }
 SENTENCES = {
     *("serve", "health", "completion", "schema", "demo", "backup", "restore", "copy", "verify", "ui", "mcp"),
-    *("profiles retract", "profiles delete", "profiles undelete", "profiles export"),
+    *("failures", "profiles retract", "profiles delete", "profiles undelete", "profiles export"),
     *("plugins install", "plugins remove", "plugins canary", "plugins promote", "plugins rollback", "plugins new"),
     *("priors pin", "priors unpin", "priors rollback", "tokens create", "tokens revoke", "tokens purge"),
 }
