@@ -16,6 +16,7 @@ from patience import wait_until
 from slurm_clusters import SlurmCluster, running_slurm
 
 from nodewise.runtime.embedded_server import EmbeddedServer
+from nodewise.runtime.settings import Settings
 from nodewise_client import (
     AppendProfileRequest,
     Client,
@@ -99,7 +100,8 @@ class Site:
 
 @pytest.fixture(scope="module")
 def target() -> Iterator[str]:
-    with EmbeddedServer() as server:
+    settings = Settings(store="memory:", learn_interval_s=0.0)  # else the page's interval depends on when it learnt
+    with EmbeddedServer(settings) as server:
         yield server.target
 
 
