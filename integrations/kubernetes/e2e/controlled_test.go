@@ -69,6 +69,7 @@ func queue(t *testing.T, pool, checks string) {
 	queueOf(t, pool, "V100", 1000, checks)
 }
 
+// queueOf makes such a queue with a quota of devices of one type; more are further fields of its ClusterQueue.
 func queueOf(t *testing.T, pool, device string, devices int, more string) {
 	t.Helper()
 	for _, text := range []string{

@@ -112,7 +112,7 @@ class Metrics:
         self._health, self._scoring, self._tracks = health, scoring, tracks
         name, text, labels = DURATION
         self._duration = Histogram(name, text, labels, registry=self.registry, buckets=BUCKETS_S)
-        self._ended: deque[tuple[str, str, str, float]] = deque()
+        self._calls: deque[tuple[str, str, str, float]] = deque()
         self._observers: dict[tuple[str, str, str], Callable[[float], None]] = {}
         self._counters = {name: Counter(name, text, labels, registry=self.registry) for name, text, labels in COUNTERS}
         self._gauges = {
@@ -125,11 +125,11 @@ class Metrics:
 
     def observe(self, path: str, transport: str, seconds: float, code: str) -> None:
         """Note a call that ended, for the next sample or scrape: many at a time cost a fraction of one at a time."""
-        self._ended.append((path, transport, code, seconds))
+        self._calls.append((path, transport, code, seconds))
 
     def _record_calls(self) -> None:
-        while self._ended:
-            path, transport, code, seconds = self._ended.popleft()
+        while self._calls:
+            path, transport, code, seconds = self._calls.popleft()
             key = path, transport, code
             observer = self._observers.get(key)
             if observer is None:
