@@ -314,10 +314,11 @@ def _stage_needs(
     weights, gradients, states, update_bytes = _states(dimensions, layout, device, software)
     here = 0.0 if training.offloads_parameters else 1.0
     on_device = 0.0 if training.offloads_optimizer else 1.0
+    leave = (layout.zero_stage >= 2.0) & (training.offloads_optimizer and software.offloads_gradients)
     in_ends = training.unquantised_bytes(software.weight_bytes) * ends / np.where(layout.zero_stage >= 3.0, shards, 1.0)
     terms = {
         "weights": here * (bytes_of(weights, 3.0) + in_ends),
-        "gradients": here * bytes_of(gradients, 2.0),
+        "gradients": np.where(leave, 0.0, here * bytes_of(gradients, 2.0)),
         "optimizer": on_device * bytes_of(states, 1.0),
         "activations": activations,
         "logits": logits,

@@ -124,6 +124,11 @@ class PartitioningModel:
         self._splits: dict[Hashable, object] = {}
         """Results of the search for rows that state no split."""
 
+    @property
+    def layers(self) -> float:
+        """Layers of the transformer."""
+        return float(self._knowledge.dimensions.layers)
+
     def predict(self, configurations: Configurations, options: Options) -> Predictions:
         """Predict every row; refuse rows that are no partition of the model, each with its reason."""
         rows, stated_rows = len(configurations), configurations
@@ -149,6 +154,7 @@ class PartitioningModel:
             memory_extra={
                 **dict(zip(MEMORY_COLUMNS, numbers.terms_bytes)),
                 **dict(zip(OVER_STEP_COLUMNS, numbers.over_step)),
+                "memory_available_bytes": numbers.available_bytes,
                 "memory_lower_bytes": memory * np.exp(-down),
                 "memory_upper_bytes": np.maximum(upper, np.minimum(memory * np.exp(up), numbers.available_bytes)),
             },

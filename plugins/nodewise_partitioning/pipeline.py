@@ -12,9 +12,10 @@ Interleaved, groups of at least p micro-batches go round the chunks; where p doe
 PyTorch make them larger, which costs memory and no time. Only fewer than p wait for the other stages in every round:
 the bubble is then (sum of others) - (m - 1) (1 - 1/v) x slowest.
 
-In the steady state a transfer runs while the stage works on another micro-batch; what fills and drains the pipeline
-waits for every one. DeepSpeed's engine waits for every one: of a micro-batch the first and the last stage send and
-receive one each, those between two, but they have no ends.
+In the steady state a transfer runs while the stage works on another micro-batch, of which a stage sends 2 v outputs and
+gradients, of two stages 2 v - 1: what of these takes longer than the work is waited for. What fills and drains the
+pipeline waits for every one. DeepSpeed's engine waits for every one: of a micro-batch the first and the last stage send
+and receive one each, those between two, but they have no ends.
 
 The zero-bubble schedule ZB-H1 keeps as many micro-batches in flight as 1F1B. It puts off the gradients of weights,
 which no other stage waits for, and fills with them the time in which 1F1B waits. With equal stages, of t_f forward, t_b
@@ -170,6 +171,9 @@ def pipeline_of(
     if software.waits_for_stages:
         inner = np.where(layout.pipeline > 2.0, np.maximum(2.0 * one - ends_s, 0.0), 0.0)
         transfer += (layout.micro_batches - 1.0) * several * (2.0 * one + inner)
+    else:
+        sent = 2.0 * layout.interleave - (layout.pipeline == 2.0)
+        transfer += layout.micro_batches * several * np.maximum(sent * one - slowest, 0.0)
     return Pipeline(slowest, layers, ends_s, bubble, transfer)
 
 

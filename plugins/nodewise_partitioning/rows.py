@@ -168,10 +168,9 @@ def _checks(
     whole = (np.floor(layout.micro_batch) == layout.micro_batch) & (
         np.floor(layout.micro_batches) == layout.micro_batches
     )
-    yield (
-        ~whole | (layout.micro_batches < 1.0),
-        "data_parallel x batch_per_worker (x accumulation where that is not stated) must divide the global batch",
-    )
+    uneven = ~whole | (layout.micro_batches < 1.0)
+    cut = np.where(np.floor(layout.micro_batch) == layout.micro_batch, layout.micro_batch, configurations.accumulation)
+    yield uneven, _uneven_batch(configurations.global_batch, layout.data * cut, uneven)
     several = layout.interleave > 1.0
     if zero_bubble:
         yield several, "interleave must be 1 with the zero-bubble schedule that the framework declares"
@@ -195,6 +194,17 @@ def _checks(
         experts = f"the number of experts ({dimensions.experts:.0f})"
         ranks = "data_parallel x context_parallel, or that x tensor_parallel"
         yield split & uneven, f"expert_parallel must divide {experts} and {ranks}"
+
+
+def _uneven_batch(global_batch: Ints, divisor: Floats, uneven: Mask) -> Refusal:
+    """The refusal of global batches that replicas cannot share equally, and what the first of them could be."""
+    text = "data_parallel x batch_per_worker (x accumulation where that is not stated) must divide the global batch"
+    if uneven.any():
+        row = int(uneven.argmax())
+        batch, least = int(global_batch[row]), int(divisor[row])
+        nearest = " or ".join(f"{each:,}" for each in (batch // least * least, (batch // least + 1) * least) if each)
+        text += f": {least:,} does not divide {batch:,}, but {nearest}"
+    return Refusal.unsupported(text, "global_batch")
 
 
 def _leaves(whole: Floats | float, parts: Floats) -> Mask:

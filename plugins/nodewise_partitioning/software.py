@@ -118,6 +118,9 @@ class Software:
         What a stage sent on stays until its gradient comes back; Megatron-Core frees it at once.
     keeps_both_gradients : bool
         With bf16, 16-bit gradients stay beside the 32-bit ones that they are added to (DeepSpeed's `BF16_Optimizer`).
+    offloads_gradients : bool
+        With optimizer states in the host's memory and ZeRO from stage 2 on, gradients go there as the backward pass
+        makes them (ZeRO-Offload; DeepSpeed's `estimate_zero3_model_states_mem_needs` counts weights alone).
     weight_bytes ... optimizer_state_bytes : float
         Held per parameter, 16-bit formats: weights, gradients, master weights and two moments.
     update_bytes : float
@@ -208,6 +211,7 @@ class Software:
     sums_in_half: bool = False
     keeps_stage_outputs: bool = True
     keeps_both_gradients: bool = True
+    offloads_gradients: bool = False
     weight_bytes: float = 2.0
     gradient_bytes: float = 2.0
     optimizer_state_bytes: float = 12.0
@@ -331,7 +335,7 @@ _STACKS: Final = {
     "megatronlm": _MEGATRON_LM,
     "megatroncore": _MEGATRON_CORE,
     "nemo": replace(_MEGATRON_CORE, framework="nemo", fused_accumulation=False, sums_in_half=True),
-    "deepspeed": replace(_REPLICATED, framework="deepspeed"),
+    "deepspeed": replace(_REPLICATED, framework="deepspeed", offloads_gradients=True),
     "pytorch": replace(
         _REPLICATED,
         framework="pytorch",

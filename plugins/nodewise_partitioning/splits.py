@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from nodewise.plugin import (
     as_ints,
     freeze,
 )
-from nodewise_partitioning.space import PartitionSpace
+from nodewise_partitioning.space import PartitionSpace, divisors
 
 __all__ = ["Searchable", "is_splittable", "quickest", "states_no_split"]
 
@@ -31,6 +32,8 @@ COLUMNS: Final = (
 FIRST_PREFIXES: Final = 32
 """Prefixes of a space that are completed first, in the order of their bounds, and then twice as many each time."""
 
+FEWEST_LAYERS: Final = 4.0
+"""Of a stage, where stages differ by a layer: with fewer, most stages would wait long for the largest."""
 MOST_KNOWN: Final = 1024
 """Rows of a model whose splits are cached."""
 
@@ -40,6 +43,10 @@ _VALUES: Final = ("step_s", "memory_upper_bytes", "memory_capacity_bytes")
 
 class Searchable(Protocol):
     """What a search asks of a model."""
+
+    @property
+    def layers(self) -> float:
+        """Layers of the transformer."""
 
     def space(self, constraints: PlanConstraints) -> PartitionSpace:
         """Every partition within the constraints."""
@@ -63,7 +70,7 @@ def states_no_split(configurations: Configurations) -> NDArray[np.bool_]:
 
 
 def _constraints(configurations: Configurations, row: int) -> PlanConstraints:
-    """What a row leaves open."""
+    """What a row leaves open, with stages of equally many layers."""
     nodes = int(configurations.nodes[row])
     micro_batch, recomputation = int(configurations.batch_per_worker[row]), int(configurations.recomputation[row])
     pool = PlanPool(
@@ -81,10 +88,26 @@ def _constraints(configurations: Configurations, row: int) -> PlanConstraints:
     )
 
 
+def _space(model: Searchable, constraints: PlanConstraints) -> PartitionSpace:
+    """The partitions within constraints; where there is none, those with stages that differ by a layer.
+
+    Raises
+    ------
+    NodewiseError
+        There are too many to search, or the device is not known.
+    """
+    space = model.space(constraints)
+    if len(space.prefixes):
+        return space
+    workers = constraints.pools[0].nodes[0] * constraints.pools[0].workers_per_node
+    stages = tuple(each for each in divisors(workers) if model.layers / each >= FEWEST_LAYERS)
+    return model.space(replace(constraints, pipeline_parallel=stages))
+
+
 def is_splittable(model: Searchable, configurations: Configurations, row: int) -> bool:
     """Whether some partition is what a row leaves open."""
     try:
-        return bool(len(model.space(_constraints(configurations, row)).prefixes))
+        return bool(len(_space(model, _constraints(configurations, row)).prefixes))
     except NodewiseError:
         return False
 
@@ -121,7 +144,7 @@ def quickest(
 def _search(model: Searchable, constraints: PlanConstraints) -> Configurations | None:
     """The best split; None = there is none, or there are too many to search, or the row's device is not known."""
     try:
-        return _best(model, model.space(constraints))
+        return _best(model, _space(model, constraints))
     except NodewiseError:
         return None
 

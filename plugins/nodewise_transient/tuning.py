@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
 import scipy
 
@@ -13,6 +13,9 @@ from nodewise_transient.job import Job
 from nodewise_transient.simulation import simulate
 
 __all__ = ["best_interval_steps"]
+
+SHORTEST: Final = 1e-6
+"""Of the work: segments are no shorter, also where saves cost nothing."""
 
 
 def best_interval_steps(
@@ -30,7 +33,7 @@ def best_interval_steps(
     (`best_interval_s`), attempts on new machines an exact one (`intervals.best_segments`). ``look`` is called now and
     then; what it raises ends the search.
     """
-    most = max(1.0, job.ideal_s / max(job.checkpoints.stall_s, 1e-3 * job.ideal_s))
+    most = max(1.0, job.ideal_s / max(job.checkpoints.stall_s, SHORTEST * job.ideal_s))
 
     def mean(segments: int) -> float:
         saves = replace(job.checkpoints, interval_steps=job.steps / segments)

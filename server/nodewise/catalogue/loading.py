@@ -116,12 +116,13 @@ def _catalogue(sections: Mapping[str, _Entries], name: str) -> Catalogue:
         listed=tuple(
             CatalogueDevice(
                 name=device,
-                aliases=tuple(dict.fromkeys((*fields.get("aliases", ()), *machine_names(machines, device)))),
+                aliases=tuple(dict.fromkeys((*own, *machine_names(machines, (device, *own))))),
                 facts=devices[catalogue_key(device)],
                 intra_node_link=fields.get(LINK, ""),
                 source=fields["source"],
             )
             for device, fields in sections["devices"].items()
+            for own in (fields.get("aliases", ()),)
         ),
         all_reduces=all_reduces_of(sections["all_reduces"], devices, links, link_of, fail),
         matrix_products=matrix_products_of(sections["matrix_products"], devices, fail),

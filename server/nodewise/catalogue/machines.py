@@ -82,9 +82,10 @@ def devices_called(machines: Mapping[str, CatalogueMachine], devices: Named) -> 
     return MappingProxyType(by_machine | dict(devices))
 
 
-def machine_names(machines: Mapping[str, CatalogueMachine], device: str) -> tuple[str, ...]:
-    """Names of machines that stand for a device."""
-    machines_by_name = {each.name: each for each in machines.values() if each.device == device}
+def machine_names(machines: Mapping[str, CatalogueMachine], names: Sequence[str]) -> tuple[str, ...]:
+    """Names of machines that stand for a device of these names."""
+    keys = {catalogue_key(name) for name in names}
+    machines_by_name = {each.name: each for each in machines.values() if catalogue_key(each.device) in keys}
     return tuple(name for each in machines_by_name.values() for name in (each.name, *each.aliases))
 
 

@@ -221,10 +221,11 @@ def _memory(answer: Answer, capacity: float | None) -> RunMemory | None:
     if predictions.memory_bytes is None or not predictions.memory_bytes[0] > 0.0:
         return None
     size = float(predictions.memory_bytes[0])
-    lower, upper = (
+    available, lower, upper = (
         float(predictions.extra[name][0]) if name in predictions.extra else None
-        for name in ("memory_lower_bytes", "memory_upper_bytes")
+        for name in ("memory_available_bytes", "memory_lower_bytes", "memory_upper_bytes")
     )
+    capacity = available or capacity
     if predictions.status[0] == RowStatus.INFEASIBLE_MEMORY:
         fit = MemoryFit.EXCEEDED
     else:

@@ -68,7 +68,7 @@ def test_each_row_is_split_by_itself() -> None:
 
 
 def test_a_batch_that_replicas_alone_cannot_share_is_answered_where_a_split_can() -> None:
-    asked = rows(2, "A100-80GB", nodes=[32, 1], workers=[256, 7], global_batch=96)
+    asked = rows(2, "A100-80GB", nodes=[32, 1], workers=[256, 31], global_batch=96)
     estimator = PartitioningEstimator()
     found = estimator.assess(profile(GPT3), Query(configurations=asked, catalogue=KnownContext().catalogue))
     assert np.isfinite(np.broadcast_to(found.expected_log_error, 2)).tolist() == [True, False]

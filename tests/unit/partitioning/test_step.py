@@ -60,12 +60,27 @@ def test_equal_stages_take_micro_batches_and_stages_less_one_turns() -> None:
 
 
 def test_the_engine_of_deepspeed_waits_for_every_transfer() -> None:
-    layout = Layout.of(2, tensor=8.0, pipeline=2.0, micro_batches=np.array([4.0, 8.0]), devices=16.0)
+    layout = Layout.of(
+        2, tensor=8.0, pipeline=2.0, micro_batches=np.array([4.0, 8.0]), devices=16.0, node_link_bytes_per_s=100e9
+    )
     own, engine = (
         part(layout, "pipeline_transfer", stack_of(name, "fp16")[0]) for name in ("megatron", "megatron-deepspeed")
     )
     assert own[0] == own[1]
     np.testing.assert_allclose(engine[1] / engine[0], 8.0 / 4.0, rtol=1e-12)
+
+
+def test_transfers_that_take_longer_than_the_work_are_waited_for() -> None:
+    links = np.array([1e12, 1e6, 1e6])
+    layout = Layout.of(
+        3, pipeline=2.0, tensor=8.0, micro_batches=16.0, devices=16.0, node_link_bytes_per_s=links,
+        interleave=np.array([1.0, 1.0, 4.0]),
+    )  # fmt: skip
+    fast, slow, interleaved = step_s(layout)
+    # A node sends the outputs of all micro-batches once, in chunks also what returns, over its adapters.
+    sent_s = 16.0 * 2.0 * dimensions().sequence * dimensions().hidden_size / 1e6
+    assert fast < 0.1 * sent_s < sent_s < slow
+    assert interleaved > 7.0 * sent_s
 
 
 def test_each_doubling_of_nodes_delays_replicas_by_as_much() -> None:

@@ -75,6 +75,14 @@ def test_states_on_the_host_leave_the_device_and_take_its_link() -> None:
     assert step_s(here) < step_s(states) < step_s(weights)
 
 
+@pytest.mark.parametrize(("framework", "stage", "held"), [("deepspeed", 1, 1), ("deepspeed", 3, 0), (CORE, 3, 1)])
+def test_gradients_leave_the_device_with_the_states_under_deepspeed_alone(
+    framework: str, stage: int, held: int
+) -> None:
+    asked = rows(1, **ONE_NODE, zero_stage=stage)
+    assert (term(answered(asked, framework, offload="optimizer"), "gradients")[0] > 0.0) == held
+
+
 def test_sixteen_bit_reductions_move_fewer_bytes() -> None:
     # Two micro-batches: gradients of one are gone by the moment of most memory.
     asked = rows(1, **TWO_NODES, zero_stage=3, accumulation=2).replaced(precisions=("bf16",))

@@ -197,6 +197,20 @@ def test_the_simulated_interval_is_near_the_closed_one(objective: str) -> None:
     assert value == pytest.approx(40160.0 / (1.0 if objective == "time" else 3600.0), rel=0.01)
 
 
+def test_long_runs_save_as_often_as_short_ones() -> None:
+    job = Job(
+        steps=1e7,
+        groups=(
+            Group(count=1, lifetime=exponential(10_800.0, provenance=STATED), replacement_s=(0.0,), price_per_h=1.0),
+        ),
+        speeds=np.array([0.0, 1.0]),
+        reaction=synchronous(600.0),
+        checkpoints=Checkpoints(seconds=3.0),
+    )
+    steps, _ = best_interval_steps(job, objective="time", runs=20)
+    assert 0.5 * young_s(3.0, 10_800.0) < steps < 2.0 * young_s(3.0, 10_800.0)
+
+
 def test_walks_stop_where_the_record_ends_and_where_nothing_runs() -> None:
     done = finish_s([0.0, 100.0], [1.0, 0.0], [50.0, 100.0, 101.0])
     np.testing.assert_array_equal(done, [50.0, 100.0, np.inf])

@@ -219,9 +219,13 @@ def joint_refusal(refusals: Sequence[tuple[str, Refusal]]) -> Refusal:
         return refusals[0][1]
     # Refusals that a question alone can satisfy come first, because they need the least.
     refusals = sorted(refusals, key=lambda each: not 0 < len(each[1].missing_fields) == len(_missing_columns(each[1])))
-    fields = tuple(dict.fromkeys(field for _, refusal in refusals for field in refusal.missing_fields))
+    first = refusals[0][1]
     text = "; ".join(f"{name}: {refusal.message}" for name, refusal in refusals)
-    return Refusal(Reason.EVIDENCE_MISSING, f"no estimator can answer ({text})", fields)
+    text = f"no estimator can answer ({text})"
+    if first.reason is Reason.UNSUPPORTED_CONFIGURATION and first.missing_fields == tuple(_missing_columns(first)):
+        return replace(first, message=text)
+    fields = tuple(dict.fromkeys(field for _, refusal in refusals for field in refusal.missing_fields))
+    return Refusal(Reason.EVIDENCE_MISSING, text, fields)
 
 
 def _missing_columns(refusal: Refusal) -> list[str]:
