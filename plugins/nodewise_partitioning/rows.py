@@ -203,7 +203,7 @@ def _uneven_batch(global_batch: Ints, divisor: Floats, uneven: Mask) -> Refusal:
         row = int(uneven.argmax())
         batch, least = int(global_batch[row]), int(divisor[row])
         nearest = " or ".join(f"{each:,}" for each in (batch // least * least, (batch // least + 1) * least) if each)
-        text += f": {least:,} does not divide {batch:,}, but {nearest}"
+        text += f": {batch:,} is no multiple of {least:,}; {nearest} is"
     return Refusal.unsupported(text, "global_batch")
 
 

@@ -46,8 +46,8 @@ def explain_error(error: CommandError | NodewiseError, *, verbose: bool = False)
     text = str(error)
     if not verbose and (joint := _JOINT.search(text)):
         nearest, *others = _ESTIMATOR.split(joint["reasons"])
-        is_missing = isinstance(error, RefusedError) and error.reason == "EVIDENCE_MISSING"
-        fields = error.missing_fields if is_missing else ()
+        is_missing = error.reason == "EVIDENCE_MISSING"
+        fields = error.missing_fields if isinstance(error, RefusedError) and is_missing else ()
         options = [option for option, field in _BATCHES.items() if field in fields and "batch" in nearest]
         what = f"state {' or '.join(options)}: " if options else ""
         count = f"{len(others)} other estimator{'' if len(others) == 1 else 's'}"

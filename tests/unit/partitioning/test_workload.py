@@ -12,6 +12,7 @@ from hugging_face_configs import PUBLISHED
 from partitioned_transformers import GPT3, SMALL, a100, dimensions
 
 from nodewise.plugin import Encoder, Transformer, Workload
+from nodewise_cli.agents.known_models import known_models
 from nodewise_client import model_from_hugging_face
 from nodewise_partitioning.block import block_of
 from nodewise_partitioning.data_parallel import held_parameters
@@ -27,7 +28,14 @@ def test_gpt_3_has_175_billion_parameters() -> None:
     assert dimensions(GPT3).parameters() == pytest.approx(174.6e9, rel=2e-3)
 
 
-@pytest.mark.parametrize(("config", "published"), PUBLISHED, ids=[str(each["model_type"]) for each, _ in PUBLISHED])
+KNOWN = {each.name: (dict(each.config), each.parameters) for each in known_models().values()}
+
+
+@pytest.mark.parametrize(
+    ("config", "published"),
+    [*PUBLISHED, *KNOWN.values()],
+    ids=[*(str(each["model_type"]) for each, _ in PUBLISHED), *KNOWN],
+)
 def test_imported_models_have_their_published_size(config: dict[str, Any], published: float) -> None:
     imported = model_from_hugging_face(config, sequence_length=1024).workload
     assert imported.transformer is not None

@@ -15,6 +15,7 @@ from nodewise_client import Basis, Notice, Prediction, RowStatus
 
 __all__ = [
     "LONGEST_ANSWER",
+    "MOST_LINES",
     "Answer",
     "Figure",
     "FullAnswer",
@@ -29,6 +30,8 @@ __all__ = [
 LONGEST_ANSWER: Final = 1500
 """Characters of a text."""
 HOUR_S: Final = 3600.0
+_ON_TIME: Final = frozenset({"UNSAID", "LINK_ASSUMED"})
+"""Reasons of notices that say nothing of memory."""
 MOST_ROWS: Final = 12
 MOST_LINES: Final = 6
 MOST_NOTES: Final = 8
@@ -114,9 +117,11 @@ class FullAnswer:
             self.rests_on += [f"estimator {basis.estimator} {basis.estimator_version}", *basis.evidence]
 
     def tell_notices(self, notices: Iterable[Notice], rows: Sequence[int] | None = None) -> None:
-        """Add warnings, of some rows only: assumptions apart, the rest by importance."""
+        """Add warnings, of some rows only: assumptions apart, the rest by importance; about memory, none on time."""
         for notice in by_importance(notices):
             if rows is not None and notice.rows and not set(notice.rows) & set(rows):
+                continue
+            if self.about_memory and notice.reason in _ON_TIME:
                 continue
             is_assumption = notice.reason.endswith(("_ASSUMED", "_CHOSEN"))
             place = self.assumed if is_assumption else self.notes
@@ -184,6 +189,9 @@ def row_of(
     """A row of an answer; with a price of devices the cost is that of those that work, however full their nodes are."""
     finish_s = row.finish_seconds
     cost = row.cost
+    if row.excess_memory_bytes and row.memory_bytes:
+        capacity = row.memory_bytes - row.excess_memory_bytes
+    capacity = row.extra.get("memory_available_bytes", capacity)
     if cost is not None and finish_s is not None and price_per_device_hour is not None:
         cost = price_per_device_hour * row.workers * finish_s / HOUR_S
     tokens = row.extra.get("sample_tokens") or tokens_per_sample

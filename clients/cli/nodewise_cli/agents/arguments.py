@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
+from nodewise_cli.agents.reading import (
+    count_and_device,
+    read_amount,
+    read_counts,
+    read_format,
+    read_framework,
+    read_link,
+    read_recomputation,
+)
 from nodewise_cli.inputs.objectives import Rule
 from nodewise_client import Recomputation
 
@@ -30,14 +39,22 @@ __all__ = [
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._+/()-]{0,63}$")]
 """A word of a catalogue: no text that an agent could take for an instruction."""
 ProfileName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~/-]{0,127}$")]
-Counts: TypeAlias = int | Annotated[str, StringConstraints(pattern=r"^[0-9pow][0-9pow,: -]{0,63}$")]
-Size: TypeAlias = float | Annotated[str, StringConstraints(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6})?[KMBT]?$")]
+Counts: TypeAlias = int | Annotated[str, BeforeValidator(read_counts)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=1 << 30)]
-Amount: TypeAlias = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
+Amount: TypeAlias = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False), BeforeValidator(read_amount)]
+_NUMBER_OR_TEXT: Final = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+Size: TypeAlias = Annotated[Amount, _NUMBER_OR_TEXT]
+Link: TypeAlias = Annotated[
+    float, Field(gt=0, le=1e18, allow_inf_nan=False), BeforeValidator(read_link), _NUMBER_OR_TEXT
+]
+Format: TypeAlias = Annotated[Name, BeforeValidator(read_format)]
+Framework: TypeAlias = Annotated[Name, BeforeValidator(read_framework)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 UNUSUAL: Final = 1e9
+FULL_SHARDING: Final = 3
+"""Stage of ZeRO that FSDP does unless told otherwise."""
 
 
 class Arguments(BaseModel):
@@ -51,7 +68,10 @@ def _says(text: str, *examples: Any) -> Any:
 
 
 class Model(Arguments):
-    """A model: its Hugging Face config, or its size and dimensions. Dimensions that are missing are usual ones."""
+    """A model: its Hugging Face config, the name of a well-known one, or its size and dimensions.
+
+    Dimensions that are missing are usual ones of dense language models.
+    """
 
     config: dict[str, Any] | None = _says("Content of the model's Hugging Face config.json. Nothing else is needed.")
     parameters: Size | None = _says("Number of parameters.", "7B", 124e6)
@@ -70,7 +90,9 @@ class Model(Arguments):
         "Models that are no transformers: FLOPs of forward and backward pass per sample.", 12.3e9
     )
     activation_bytes_per_sample: Amount | None = _says("Models that are no transformers: bytes stored per sample.")
-    name: Annotated[str, StringConstraints(max_length=256)] | None = _says("Name for people.")
+    name: Annotated[str, StringConstraints(max_length=256)] | None = _says(
+        "Its name. Of a well-known language model it is enough, such as Llama-3-8B or Mixtral-8x7B.", "Llama-3-8B"
+    )
 
 
 class MeasuredRun(Arguments):
@@ -88,22 +110,47 @@ Unit: TypeAlias = Literal[
 class JobQuestion(Arguments):
     """A job, and how it runs."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_shorthand(cls, values: Any) -> Any:
+        """A model by its name or size alone, devices whose number is written beside their name, and FSDP's stage."""
+        if not isinstance(values, dict):
+            return values
+        values = dict(values)
+        model, names = (
+            values.get("model"),
+            [name for name in ("device", "devices") if isinstance(values.get(name), str)],
+        )
+        if "fsdp" in str(values.get("framework")).casefold():
+            values = {"zero_stage": FULL_SHARDING} | values
+        if isinstance(model, str):
+            values["model"] = {"parameters" if model[:1].isdigit() else "name": model}
+        for name in names if "devices" in cls.model_fields else ():
+            counted = count_and_device(values[name])
+            if counted is not None:
+                count, device = counted
+                others = {key: value for key, value in values.items() if key != name and value is not None}
+                values = {"device": device, "devices_per_node" if "nodes" in others else "devices": count} | others
+        return values
+
     model: Model | None = _says("The model: this, `profile` or `measured` must be given.", {"parameters": "7B"})
     profile: ProfileName | None = _says("Name of a profile that the server stores.", "team-a/llama")
     measured: Annotated[list[MeasuredRun], Field(min_length=1, max_length=64)] | None = _says(
         "Runs of the same job that were measured.", [{"nodes": 1, "throughput": 1200}]
     )
     unit: Unit = Field(default="samples_per_s", description="Unit of `measured`.")
-    device: Name | None = _says("Accelerator by its catalogue name (resource nodewise://devices).", "H100")
+    device: Name | None = _says(
+        "Accelerator with its memory, or a machine of a cloud (resource nodewise://devices).", "H100", "A100-80GB"
+    )
     devices_per_node: Count | None = _says("Devices in a node. Default: 8, or as in the evidence.", 8)
     global_batch: Count | None = _says("Samples (sequences) in a step, over all devices.", 512)
     micro_batch: Count | None = _says("Samples that a device processes at once. Default: the fastest that fits.", 1)
     sequence_length: Count | None = _says("Tokens in a sample.", 4096)
-    precision: Name | None = _says("Number format of training: bf16, fp16, fp8, fp32 or tf32.", "bf16")
+    precision: Format | None = _says("Number format of training: bf16, fp16, fp8, fp32 or tf32.", "bf16")
     master_weights: bool | None = _says(
         "Keep 32-bit weights beside 16-bit ones (usual mixed precision). false: pure 16-bit training.", True
     )
-    framework: Name | None = _says("Training framework.", "pytorch", "deepspeed", "megatron-core")
+    framework: Framework | None = _says("Training framework.", "pytorch", "deepspeed", "megatron-core")
     optimizer: Name | None = _says("Optimizer.", "adamw", "sgd", "adafactor")
     optimizer_state_bits: Amount | None = _says("Bits of each value of the optimizer's state. 8: 8-bit Adam.", 8)
     frozen_weights: Share | None = _says("Share of weights that are not trained. LoRA: about 0.995.", 0.995)
@@ -117,8 +164,10 @@ class JobQuestion(Arguments):
     expert_parallel: Count | None = _says("Parts that the experts are split into.", 8)
     sequence_parallel: bool | None = _says("Also split layer norms along the sequence.")
     zero_stage: Annotated[int, Field(ge=0, le=3)] | None = _says("Stage of ZeRO; 3 is FSDP's full sharding.", 3)
-    recompute: Recomputation | None = _says("Recomputation of activations. Default: the least that fits.", "full")
-    link_bytes_per_s: Amount | None = _says("Network of a node, bytes/s in each direction: 25e9 for 200 Gb/s.", 50e9)
+    recompute: Annotated[Recomputation, BeforeValidator(read_recomputation)] | None = _says(
+        "Recomputation of activations (gradient checkpointing: full). Default: the least that fits.", "full"
+    )
+    link_bytes_per_s: Link | None = _says("Network of a node, bytes/s in each direction: 25e9 for 200 Gb/s.", 50e9)
 
 
 class _Scale(Arguments):
@@ -127,9 +176,9 @@ class _Scale(Arguments):
 
 
 class _Work(Arguments):
-    tokens: Amount | None = _says("Work of the run in tokens.", 300e9)
-    samples: Amount | None = _says("Work in samples.", 1e9)
-    epochs: Amount | None = _says("Work in epochs.", 90)
+    tokens: Size | None = _says("Work of the run in tokens.", 300e9)
+    samples: Size | None = _says("Work in samples: epochs x samples of the data set.", 1e9)
+    epochs: Amount | None = _says("Work in epochs, of a profile that has the size of its data set.", 90)
     price_per_device_hour: Amount | None = _says("Price of one device (GPU) for an hour.", 2.0)
     price_per_node_hour: Amount | None = _says("Price of one node for an hour, instead.", 98.32)
     deadline_h: Amount | None = _says("Hours until the run must be done.", 72)
@@ -156,7 +205,7 @@ class PlanQuestion(JobQuestion):
     """Arguments of `plan`."""
 
     nodes: Count | None = _says("Available nodes; fewer may be used.", 4)
-    tokens: Amount | None = _says("Work of the run in tokens.", 300e9)
+    tokens: Size | None = _says("Work of the run in tokens.", 300e9)
 
 
 class CardQuestion(JobQuestion, _Scale, _Work):

@@ -7,14 +7,18 @@ from dataclasses import replace
 from typing import Any, Final
 
 from nodewise_cli.agents.arguments import JobQuestion, Model
+from nodewise_cli.agents.known_models import KnownModel, known_model
 from nodewise_cli.failures import InputError
 from nodewise_client import ImportedModelError, Transformer, Workload, model_from_hugging_face
 from nodewise_values.fact import by_csv
 from nodewise_values.facts import TRANSFORMER, WORKLOAD
 
-__all__ = ["MIXED_PRECISION", "described_workload", "with_training"]
+__all__ = ["MIXED_PRECISION", "LengthMissingError", "described_workload", "with_training"]
 
-_UNITS: Final = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+SAME_SIZE: Final = 1.15
+"""Ratio to the published parameters up to which a stated size is that of the model."""
+LONGEST_UNSAID: Final = 4096
+"""Tokens of the longest sequence that is assumed to be trained with where a config states it."""
 _SHAPES: Final = (
     *((85e6, 12, 768), (302e6, 24, 1024), (680e6, 24, 1536), (1.2e9, 24, 2048), (2.5e9, 32, 2560), (6.4e9, 32, 4096)),
     *((12.6e9, 40, 5120), (32e9, 60, 6656), (68e9, 80, 8192), (174e9, 96, 12288), (405e9, 126, 16384)),
@@ -52,12 +56,18 @@ def described_workload(model: Model, question: JobQuestion) -> tuple[Workload, l
     """
     if model.config is not None:
         return _of_config(model.config, question)
+    if (known := _named(model)) is not None:
+        workload, assumed = _of_config(dict(known.config), question)
+        return workload, [f"the dimensions of {known.name}, by its name", *assumed]
     if model.layers is None and model.parameters is None and model.flops_per_sample is None:
-        raise InputError("model: must have config, or parameters such as 7B, or layers, hidden_size and so on")
+        unknown = "" if model.name is None else f"; no model is known by the name {model.name!r}"
+        raise InputError(
+            f"model: must have config, or parameters such as 7B, or layers, hidden_size and so on{unknown}"
+        )
     workload = Workload(model_name=model.name or "")
     if model.flops_per_sample is not None and model.layers is None:
         if model.parameters is not None:
-            workload = replace(workload, parameter_bytes=float(round(_size(model) * _FULL_BYTES)))
+            workload = replace(workload, parameter_bytes=float(round(model.parameters * _FULL_BYTES)))
         return replace(
             workload,
             flops_per_sample=model.flops_per_sample,
@@ -89,20 +99,40 @@ def with_training(
     return workload, assumed
 
 
+class LengthMissingError(InputError):
+    """A model takes long sequences, and the question does not state those of the training."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(
+            f"sequence_length: must be given: the model takes up to {tokens:,} tokens, few jobs train on so many"
+        )
+
+
+def _named(model: Model) -> KnownModel | None:
+    """The published model that a name means, unless the size is another's; None = its dimensions are described."""
+    if model.name is None or model.layers is not None or model.flops_per_sample is not None:
+        return None
+    known = known_model(model.name)
+    if known is None or model.parameters is None:
+        return known
+    return known if 1.0 / SAME_SIZE < model.parameters / known.parameters < SAME_SIZE else None
+
+
 def _of_config(config: dict[str, Any], question: JobQuestion) -> tuple[Workload, list[str]]:
     try:
         model = model_from_hugging_face(config, sequence_length=question.sequence_length)
     except ImportedModelError as error:
-        raise InputError(f"model.{error}") from None
-    return model.workload, list(model.notes)
-
-
-def _size(model: Model) -> float:
-    """The number of parameters."""
-    text = model.parameters
-    if not isinstance(text, str):
-        return float(text or 0.0)
-    return float(text.rstrip("KMBT")) * _UNITS.get(text[-1], 1.0)
+        text, is_list, _ = str(error).partition(" (supported: ")
+        more = (
+            "; leave config out and give parameters: a language model of that size is then assumed" if is_list else ""
+        )
+        raise InputError(f"model.{text}{more}") from None
+    transformer = model.workload.transformer
+    longest = 0 if transformer is None else transformer.sequence_length_tokens
+    if question.sequence_length is None and longest > LONGEST_UNSAID:
+        raise LengthMissingError(longest)
+    # What a config says of its stored weights is not what a job trains in, and the question's format is told apart.
+    return model.workload, [note for note in model.notes if not note.startswith("torch_dtype")]
 
 
 def _dimensions(model: Model) -> tuple[dict[str, Any], list[str]]:
@@ -117,7 +147,7 @@ def _dimensions(model: Model) -> tuple[dict[str, Any], list[str]]:
         raise InputError(f"model: must have parameters such as 7B, or also {', '.join(missing)}")
     if model.experts is not None:
         raise InputError(f"model: a mixture of experts must have {', '.join(missing)}, or its config")
-    size = _size(model)
+    size = model.parameters
     if not _SHAPES[0][0] / 100 <= size <= 100 * _SHAPES[-1][0]:
         raise InputError(f"model.parameters: must be the size of a transformer, such as 7B, found {size:g}")
     _, layers, hidden = min(_SHAPES, key=lambda shape: abs(math.log(shape[0] / size)))
@@ -129,7 +159,7 @@ def _dimensions(model: Model) -> tuple[dict[str, Any], list[str]]:
     if "feed_forward_size" not in stated:
         chosen["feed_forward_size"] = _feed_forward_size(size, chosen, tied=tied)
     named = ", ".join(f"{name} {value}" for name, value in chosen.items() if name not in stated and value is not True)
-    return chosen, [f"dimensions usual for this size, which the number of parameters does not fix: {named}"]
+    return chosen, [f"dimensions usual for a dense language model of this size: {named}"]
 
 
 def _feed_forward_size(size: float, chosen: dict[str, Any], *, tied: bool) -> int:

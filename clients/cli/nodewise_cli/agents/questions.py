@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nodewise_cli.agents.arguments import JobQuestion
-from nodewise_cli.agents.models import described_workload, with_training
-from nodewise_cli.device_names import device_named
+from nodewise_cli.agents.known_models import known_model
+from nodewise_cli.agents.models import LengthMissingError, described_workload, with_training
+from nodewise_cli.device_names import catalogue_key, device_named
 from nodewise_cli.failures import InputError
 from nodewise_cli.inputs.counts import listed_counts
 from nodewise_cli.inputs.objectives import ObjectiveOptions, Rule, goal_of
@@ -44,6 +45,7 @@ class Board:
     """A device as it is asked about; None = not known."""
 
     name: str | None = None
+    label: str | None = None
     memory_bytes: float | None = None
     devices_per_node: float | None = None
     announced_year: float | None = None
@@ -62,6 +64,8 @@ class AskedQuestion:
         None = as in the evidence.
     memory_bytes : float or None
         Of a device; None = not known.
+    label : str or None
+        Name of the device to show, also where the question names a machine; None = it names none.
     assumed : list of str
     """
 
@@ -69,6 +73,7 @@ class AskedQuestion:
     question: Question
     devices_per_node: int | None
     memory_bytes: float | None
+    label: str | None
     assumed: list[str]
 
     @property
@@ -129,8 +134,8 @@ class AskedQuestion:
 class MissingArgumentsError(InputError):
     """Arguments without which there is no answer."""
 
-    def __init__(self, names: list[str]) -> None:
-        super().__init__(f"must be given: {', '.join(names)}")
+    def __init__(self, names: list[str], text: str = "") -> None:
+        super().__init__(text or f"must be given: {', '.join(names)}")
         self.names: Final = names
 
 
@@ -157,10 +162,10 @@ def ask(
     sources = [name for name in ("model", "profile", "measured") if getattr(arguments, name) is not None]
     if len(sources) > 1:
         raise InputError(f"{sources[1]}: must be left out when {sources[0]} is given")
+    board, assumed = _board(arguments, client)
     if missing := _missing(arguments, required, is_scaled=bool(nodes or devices)):
         raise MissingArgumentsError(missing)
     settings = {name: getattr(arguments, name) for name in _LAYOUT if getattr(arguments, name) is not None}
-    board, assumed = _board(arguments, client)
     per_node = arguments.devices_per_node
     if arguments.model is not None:
         settings["device"] = board.name
@@ -183,20 +188,27 @@ def ask(
     if arguments.model is None:
         job = asked_job(question, "", without_batch=True)
     else:
-        workload, more = described_workload(arguments.model, arguments)
+        try:
+            workload, more = described_workload(arguments.model, arguments)
+        except LengthMissingError as error:
+            raise MissingArgumentsError(["sequence_length"], str(error)) from None
         assumed += more
         job = AskedJob(ProfileContent(workload=workload), "model")
+    _check_training(arguments)
     if isinstance(job.profile, ProfileContent):
         workload, more = with_training(job.profile.workload or Workload(), arguments, board.announced_year)
         job = replace(job, profile=replace(job.profile, workload=workload))
         assumed += more
-    return AskedQuestion(job, question, per_node, board.memory_bytes, assumed)
+    return AskedQuestion(job, question, per_node, board.memory_bytes, board.label, assumed)
 
 
 def _missing(arguments: JobQuestion, required: Sequence[str], *, is_scaled: bool) -> list[str]:
     """Arguments that must be given and are not."""
     model = arguments.model
+    is_sized = model is not None and (model.parameters is not None or model.layers is not None)
+    is_named = model is not None and model.name is not None and known_model(model.name) is not None
     is_transformer = model is not None and model.config is None and (model.flops_per_sample is None or model.layers)
+    is_transformer = is_transformer and (is_sized or is_named)
     needed = [
         *(["model"] if model is None and arguments.profile is None and arguments.measured is None else []),
         *(["device"] if arguments.profile is None and arguments.measured is None else []),
@@ -210,6 +222,28 @@ def _missing(arguments: JobQuestion, required: Sequence[str], *, is_scaled: bool
     ]
 
 
+def _check_training(arguments: JobQuestion) -> None:
+    """Refuse what cannot be meant of training.
+
+    Raises
+    ------
+    InputError
+    """
+    frozen, rank = arguments.frozen_weights, arguments.adapter_rank
+    if arguments.frozen_weight_bits is not None and frozen is None and rank is None:
+        raise MissingArgumentsError(
+            ["frozen_weights", "adapter_rank"], "frozen_weight_bits: needs the share of weights that are not trained"
+        )
+    if frozen == 1.0 and rank is None:
+        raise InputError(
+            "frozen_weights: must be below 1: nothing would be trained, and Nodewise is not about inference"
+        )
+    if getattr(arguments, "epochs", None) is not None and arguments.profile is None:
+        raise InputError(
+            "epochs: the size of the data set is not known: state samples (epochs x samples of it) or tokens"
+        )
+
+
 def _board(arguments: JobQuestion, client: Client) -> tuple[Board, list[str]]:
     """The device of the question, by a name that states its memory if the catalogue has one, and what is assumed.
 
@@ -218,21 +252,21 @@ def _board(arguments: JobQuestion, client: Client) -> tuple[Board, list[str]]:
     InputError
         If the question needs a device of the catalogue and states none.
     """
-    name = arguments.device
-    if name is None:
+    if arguments.device is None:
         return Board(), []
     try:
-        device = device_named(name, client.list_devices().devices)
+        device, name = device_named(arguments.device, client.list_devices().devices)
     except InputError as error:
         if arguments.model is None:
-            return Board(name), []
+            return Board(arguments.device, arguments.device), []
         raise InputError(f"device: {error}; the resource nodewise://devices lists all") from None
     facts = numbers_by_name(device.facts)
-    board = Board(name, facts.get("memory_bytes"), facts.get("devices_per_node"), facts.get("announced_year"))
+    label = name if catalogue_key(device.name) in catalogue_key(name) else device.name
+    board = Board(name, label, facts.get("memory_bytes"), facts.get("devices_per_node"), facts.get("announced_year"))
     sized = f"{name}-{round((board.memory_bytes or 0) / 1e9)}GB"
     if arguments.model is None or sized.casefold() not in (alias.casefold() for alias in device.aliases):
         return board, []
-    return replace(board, name=sized), [f"{sized}: state the device with its memory if yours has more"]
+    return replace(board, name=sized, label=sized), [f"{sized}: state the device with its memory if yours has more"]
 
 
 def counts_of(value: int | str | None, name: str) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -35,6 +36,36 @@ _ARGUMENTS: Final = {
     "workload": "model",
 }
 """Arguments by the fields that the service names."""
+_MEANT: Final = {
+    **dict.fromkeys(
+        ("batch_size", "batch", "train_batch_size"), "global_batch (of all devices) or micro_batch (of one)"
+    ),
+    **dict.fromkeys(("per_device_train_batch_size", "per_device_batch_size", "micro_batch_size"), "micro_batch"),
+    **dict.fromkeys(
+        ("gradient_accumulation_steps", "gradient_accumulation", "accumulation"),
+        "global_batch: micro_batch x devices x accumulation steps",
+    ),
+    **dict.fromkeys(("seq_len", "seq_length", "max_seq_length", "context_length", "max_length"), "sequence_length"),
+    **dict.fromkeys(("gpu", "gpu_type", "accelerator", "hardware"), "device"),
+    **dict.fromkeys(("gpus", "num_gpus", "gpu_count", "n_gpus", "num_devices", "world_size"), "devices"),
+    **dict.fromkeys(("gpus_per_node", "num_gpus_per_node"), "devices_per_node"),
+    **dict.fromkeys(("num_nodes", "node_count"), "nodes"),
+    **dict.fromkeys(("lora_rank", "lora_r", "lora", "rank"), "adapter_rank, with frozen_weights 0.995"),
+    **dict.fromkeys(
+        ("qlora", "quantization", "load_in_4bit", "bits"), "frozen_weight_bits 4, with frozen_weights 0.995"
+    ),
+    **dict.fromkeys(("gradient_checkpointing", "activation_checkpointing", "checkpointing"), "recompute full"),
+    **dict.fromkeys(("dtype", "torch_dtype", "mixed_precision", "bf16", "fp16"), "precision"),
+    **dict.fromkeys(("zero", "deepspeed_stage", "fsdp", "strategy"), "zero_stage"),
+    **dict.fromkeys(("cpu_offload", "offload_optimizer", "zero_offload"), "offload"),
+    **dict.fromkeys(("price_per_gpu_hour", "gpu_price", "price", "cost_per_hour"), "price_per_device_hour"),
+    **dict.fromkeys(("bandwidth", "network", "interconnect", "network_bandwidth"), "link_bytes_per_s"),
+    **dict.fromkeys(("dataset_tokens", "num_tokens", "total_tokens", "training_tokens"), "tokens"),
+    **dict.fromkeys(("dataset_size", "num_samples", "steps", "max_steps"), "samples"),
+    **dict.fromkeys(("model_name", "model_size", "num_parameters"), "model"),
+}
+"""Arguments by other words for them."""
+_OF_INFERENCE: Final = frozenset({"mode", "task", "inference", "serving", "max_new_tokens", "kv_cache"})
 _BATCHES: Final = ("micro_batch", "global_batch")
 _OTHERS: Final = re.compile(r"; \d+ other estimators?: see --verbose")
 _STATE: Final = re.compile(r"state (\w+(?: or \w+)*): no estimator")
@@ -58,16 +89,33 @@ def explain_failure(error: CommandError | NodewiseError, stated_names: Collectio
     return "\n".join([*lines, *_examples(missing)])
 
 
-def explain_arguments(error: ValidationError) -> str:
-    """Which arguments are wrong, and values that they may have."""
+def explain_arguments(error: ValidationError, names: Collection[str] = ()) -> str:
+    """Which arguments are wrong, and values that they may have; of unknown ones, which of these names are meant."""
     lines = []
     for each in error.errors(include_url=False, include_context=False, include_input=False):
-        names = [part for part in each["loc"] if isinstance(part, int) or part.isidentifier()]
-        example = None if each["type"] == "extra_forbidden" else _example_among(names)
+        parts = [part for part in each["loc"] if isinstance(part, int) or part.isidentifier()]
+        if parts and parts[-1] in ("int", "float", "str"):  # one of the kinds that the argument may have
+            parts = parts[:-1]
+        place = quote(".".join(map(str, parts)) or str(each["loc"]), 80)
+        if each["type"] == "extra_forbidden":
+            lines.append(f"Wrong argument {place}: {_instead_of(str(parts[-1]) if parts else '', names)}")
+            continue
+        if each["type"] in ("int_parsing", "int_type"):
+            continue
+        example = _example_among(parts)
         such_as = "" if example is None else f", such as {json.dumps(example)}"
-        place = quote(".".join(map(str, names)) or str(each["loc"]), 80)
-        lines.append(f"Wrong argument {place}: {quote(each['msg'], 160)}{such_as}")
+        lines.append(f"Wrong argument {place}: {quote(each['msg'].removeprefix('Value error, '), 160)}{such_as}")
     return "\n".join(list(dict.fromkeys(lines))[:MOST_FIELDS])
+
+
+def _instead_of(name: str, names: Collection[str]) -> str:
+    """What to state in the place of an argument that there is not."""
+    word = name.casefold().replace("-", "_")
+    close = [] if word in _OF_INFERENCE else get_close_matches(word, names, n=1, cutoff=0.7)
+    meant = _MEANT.get(word) or "".join(close)
+    if meant:
+        return f"there is no such argument; state {meant}"
+    return "there is no such argument. Nodewise predicts training by all-reduce; it is not about inference"
 
 
 def _example_among(names: Sequence[str | int]) -> Any:

@@ -130,7 +130,7 @@ class _Handlers:
         try:
             arguments = tool.arguments.model_validate(params.arguments or {})
         except ValidationError as error:
-            return _failure(explain_arguments(error))
+            return _failure(explain_arguments(error, tool.arguments.model_fields))
         token = _token_of(context)
 
         def answer() -> CallToolResult:

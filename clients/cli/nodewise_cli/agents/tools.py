@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from nodewise_cli.agents.answers import Figure, FullAnswer, Row, figures_of, memory_of, row_of
+from nodewise_cli.agents.answers import MOST_LINES, Figure, FullAnswer, Row, figures_of, memory_of, row_of
 from nodewise_cli.agents.arguments import (
     Arguments,
     CardQuestion,
@@ -22,7 +22,7 @@ from nodewise_cli.agents.arguments import (
 from nodewise_cli.agents.questions import DEVICES_PER_NODE, AskedQuestion, MissingArgumentsError, ask, counts_of
 from nodewise_cli.agents.quoting import clean, quote
 from nodewise_cli.failures import InputError, RefusedAnswer
-from nodewise_cli.inputs.objectives import ObjectiveOptions, goal_of
+from nodewise_cli.inputs.objectives import ObjectiveOptions, Rule, goal_of
 from nodewise_cli.inputs.plan_files import pools_of, with_counts
 from nodewise_cli.inputs.questions import locate_errors
 from nodewise_cli.views import card as card_view
@@ -63,6 +63,7 @@ _CONSTRAINTS: Final = {
 }
 """Constraints of a plan, by argument."""
 USUAL_NODES: Final = "1,2,4,8,16,32,64"
+NODES_FOR_DEADLINES: Final = "1,2,3,4,6,8,10,12,16,20,24,32,40,48,64,80,96,128,192,256,384,512,768,1024"
 MOST_ROWS: Final = 256
 _VERDICTS: Final = {"yes": "Yes", "probably": "Probably", "borderline": "Borderline", "no": "No", None: "Not known"}
 
@@ -94,16 +95,17 @@ def _predict(client: Client, arguments: PredictQuestion, _timeout_s: float) -> F
         else (f"{len(rows)} configurations{_on_device(asked)}:")
     )
     if len(rows) == 1 and rows[0].fits == "no":
-        answer.headline += f" {_too_much(result, 0)}"
+        answer.headline += _too_much(result, 0)
     return answer
 
 
 def _recommend(client: Client, arguments: RecommendQuestion, _timeout_s: float) -> FullAnswer:
     """The best of the configurations by the objective."""
     if arguments.nodes is None and arguments.devices is None and arguments.model is not None:
-        arguments = arguments.model_copy(update={"nodes": USUAL_NODES})
+        nodes = NODES_FOR_DEADLINES if arguments.objective is Rule.FEWEST_DEVICES else USUAL_NODES
+        arguments = arguments.model_copy(update={"nodes": nodes})
         asked = _asked_on(client, arguments)
-        asked.assumed.append(f"nodes {USUAL_NODES} to choose from")
+        asked.assumed.append(f"nodes {nodes} to choose from")
     else:
         asked = _asked_on(client, arguments, required=arguments.model is not None)
     result, unit, rows = _prediction(client, asked, arguments, asked.ranges, _goal(asked, arguments, client))
@@ -113,9 +115,12 @@ def _recommend(client: Client, arguments: RecommendQuestion, _timeout_s: float) 
         answer.headline = f"None of {len(rows)} configurations can be recommended{_on_device(asked)}."
         if rows and all(row.fits == "no" for row in rows):
             answer.headline += " None fits into memory."
+        elif quickest := min((row for row in rows if row.hours), key=lambda row: row.hours or 0.0, default=None):
+            answer.headline += f" The quickest, {_place(quickest, asked)}: {figures_of(quickest)}."
         return answer
     best = rows[recommendation.row]
     answer.recommended = best
+    answer.rows = rows[max(0, min(recommendation.row - MOST_LINES // 2, len(rows) - MOST_LINES)) :]
     answer.headline = f"Recommended ({recommendation.rule}): {_place(best, asked)}: {figures_of(best)}."
     answer.texts.insert(0, f"Why: {quote(unit.in_words(recommendation.why))}")
     return answer
@@ -145,8 +150,7 @@ def _fits(client: Client, arguments: FitQuestion, _timeout_s: float) -> FullAnsw
     )
     if least is not None and rows.index(least) not in places:
         places.append(rows.index(least))
-    answer = _of_rows(asked, result, unit, rows, places)
-    answer.about_memory = True
+    answer = _of_rows(asked, result, unit, rows, places, about_memory=True)
     if arguments.global_batch is None:
         answer.assumed.insert(0, f"a global batch of {count_of(arguments.micro_batch or 1, 'sample')} for each device")
     fewest = f"none up to {_SEARCHED[-1]:,} devices" if least is None else _place(least, asked)
@@ -154,7 +158,7 @@ def _fits(client: Client, arguments: FitQuestion, _timeout_s: float) -> FullAnsw
         row = rows[0]
         answer.headline = f"{_VERDICTS[row.fits]}: {_place(row, asked)}: {row.refused or memory_of(row)}."
         if row.fits not in ("yes", "probably"):
-            answer.headline += f" {_too_much(result, 0)} Fewest that fit: {fewest}."
+            answer.headline += f"{_too_much(result, 0)} Fewest that fit: {fewest}."
     else:
         answer.headline = f"Fewest that fit: {fewest}{'' if least is None else f': {memory_of(least)}'}."
     return answer
@@ -195,7 +199,8 @@ def _plan(client: Client, arguments: PlanQuestion, timeout_s: float) -> FullAnsw
     asked = ask(arguments, client, required=["device", "nodes", "global_batch"])
     per_node, device = asked.devices_per_node or 8, asked.question.device or ""
     stated = {field: value for name, field in _CONSTRAINTS.items() if (value := getattr(arguments, name)) is not None}
-    stated["pools"] = pools_of(f"{device}={arguments.nodes}x{per_node}")
+    link = {} if arguments.link_bytes_per_s is None else {"link_bytes_per_second": arguments.link_bytes_per_s}
+    stated["pools"] = [pool | link for pool in pools_of(f"{device}={arguments.nodes}x{per_node}")]
     constraints = from_json(with_counts(stated), PlanConstraints)
     if arguments.recompute is not None:
         constraints = replace(constraints, recomputations=(arguments.recompute,))
@@ -225,6 +230,8 @@ def _plan(client: Client, arguments: PlanQuestion, timeout_s: float) -> FullAnsw
 
 def _card(client: Client, arguments: CardQuestion, timeout_s: float) -> FullAnswer:
     """One run before its start."""
+    if arguments.profile is None and arguments.tokens is None is arguments.samples:
+        raise MissingArgumentsError(["tokens"])
     asked = _asked_on(client, arguments)
     with locate_errors(asked.job):
         request = EstimateRunRequest(profile=asked.job.source, ranges=asked.ranges, **asked.run(arguments, client))
@@ -297,12 +304,13 @@ def _asked_on(client: Client, arguments: Any, *, required: bool = True) -> Asked
     for name, value in (("nodes", nodes), ("devices", devices)):
         if len(counts_of(value, name)) > MOST_ROWS:
             raise InputError(f"--{name}: must be at most {MOST_ROWS} numbers, found {value!r}")
+    needs_batch = required and arguments.model is not None and arguments.micro_batch is None
     return ask(
         arguments,
         client,
         nodes=None if nodes is None else str(nodes),
         devices=None if devices is None else str(devices),
-        required=["nodes"] if required else [],
+        required=[*(["nodes"] if required else []), *(["global_batch"] if needs_batch else [])],
     )
 
 
@@ -324,11 +332,18 @@ def _prediction(
 
 
 def _of_rows(
-    asked: AskedQuestion, result: PredictResult, unit: Unit, rows: Sequence[Row], places: Sequence[int] | None = None
+    asked: AskedQuestion,
+    result: PredictResult,
+    unit: Unit,
+    rows: Sequence[Row],
+    places: Sequence[int] | None = None,
+    *,
+    about_memory: bool = False,
 ) -> FullAnswer:
     """An answer with the rows, or with those at some places, and everything that it rests on."""
     shown = list(rows) if places is None else [rows[place] for place in places]
-    answer = FullAnswer("", predict_view.document(result, unit), rows=shown, assumed=list(asked.assumed))
+    document = predict_view.document(result, unit)
+    answer = FullAnswer("", document, rows=shown, assumed=list(asked.assumed), about_memory=about_memory)
     answer.tell_basis(result.basis)
     answer.tell_notices((*unit.notices, *result.warnings), places)
     return answer
@@ -348,15 +363,15 @@ def _goal(asked: AskedQuestion, arguments: RecommendQuestion, client: Client) ->
 
 def _too_much(result: PredictResult, row: int) -> str:
     excess = result[row].excess_memory_bytes
-    return "" if excess is None else f"{format_number(excess / 2**30, 3)} GiB too much in the nearest layout."
+    return "" if excess is None else f" {format_number(excess / 2**30, 3)} GiB too much in the nearest layout."
 
 
 def _on_device(asked: AskedQuestion) -> str:
-    return "" if asked.question.device is None else f" on {quote(asked.question.device)}"
+    return "" if asked.label is None else f" on {quote(asked.label)}"
 
 
 def _place(row: Row, asked: AskedQuestion) -> str:
-    device = "devices" if asked.question.device is None else quote(asked.question.device)
+    device = "devices" if asked.label is None else quote(asked.label)
     return f"{row.devices:,} {device} on {count_of(row.nodes, 'node')}"
 
 
@@ -372,8 +387,9 @@ TOOLS: Final = (
     Tool(
         "fits",
         "Does it fit into memory",
-        "Whether training fits into the memory of the devices, and the fewest devices on which it fits. Give `devices` "
-        "or `nodes` to ask about these; without them it looks for the fewest.",
+        "Whether training (full fine-tuning, LoRA, QLoRA, pretraining; not inference) fits into the memory of the "
+        "devices, and the fewest devices on which it fits. Give `devices` or `nodes` to ask about these; without them "
+        "it looks for the fewest.",
         FitQuestion,
         _fits,
     ),

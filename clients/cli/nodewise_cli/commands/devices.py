@@ -32,7 +32,7 @@ def devices(
     with call.connect() as client:
         response = client.list_devices()
     if name is not None:
-        response = replace(response, devices=(device_named(name, response.devices),))
+        response = replace(response, devices=(device_named(name, response.devices)[0],))
     call.tell(_document, _show, response)
 
 

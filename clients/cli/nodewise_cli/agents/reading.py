@@ -1,0 +1,125 @@
+"""Values of arguments as models and people write them: 300B tokens, 100 Gb/s, bfloat16, 8xA100."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+__all__ = [
+    "count_and_device",
+    "read_amount",
+    "read_counts",
+    "read_format",
+    "read_framework",
+    "read_link",
+    "read_recomputation",
+]
+
+ResultT = TypeVar("ResultT")
+_AMOUNT: Final = re.compile(r"(\d[\d,_]{0,20}(?:\.\d{1,9})?(?:e\+?\d{1,2})?)\s*([a-z]*)", re.IGNORECASE)
+_SCALES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12} | {
+    "thousand": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+    "trillion": 1e12,
+}
+_LINK: Final = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmgt]?)i?(b(?:it)?s?(?:ps|/s|/sec)?|bytes/s|be)", re.IGNORECASE)
+_PREFIXES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_EXPERTS: Final = re.compile(r"\d+\s*x\s*\d+(\.\d+)?\s*b", re.IGNORECASE)
+_COUNTS: Final = re.compile(r"[0-9pow][0-9pow,: -]{0,63}")
+_COUNTED: Final = (
+    re.compile(r"(?P<count>\d{1,6})\s*[x×*]\s*(?P<device>[a-z].*|\d{4}.*)", re.IGNORECASE),
+    re.compile(r"(?P<device>[a-z].*\d[a-z]*?)(?:\s+[x×*]\s*|[x×](?=\d)|\s*:\s*)(?P<count>\d{1,6})", re.IGNORECASE),
+)
+_FORMATS: Final = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
+    "half": "fp16",
+    "float32": "fp32",
+    "float": "fp32",
+    "float8": "fp8",
+}
+_PYTORCH: Final = ("fsdp", "huggingface", "transformers", "accelerate", "trl", "lightning", "torch", "axolotl", "hf")
+"""How the names of libraries begin that train by PyTorch itself."""
+
+
+def _of_text(read: Callable[[str], ResultT]) -> Callable[[Any], Any]:
+    """A reader of texts that leaves other values as they are."""
+    return lambda value: read(value.strip()) if isinstance(value, str) else value
+
+
+@_of_text
+def read_amount(text: str) -> float:
+    """A number with its scale, such as 7B or 2 trillion.
+
+    Raises
+    ------
+    ValueError
+        Saying what would be right.
+    """
+    if _EXPERTS.match(text):
+        raise ValueError(
+            f"{text} is a mixture of experts, of which a size says too little: give the model's config, or the name of "
+            "a published model"
+        )
+    match = _AMOUNT.fullmatch(text)
+    scale = None if match is None else _SCALES.get(match[2].casefold())
+    if match is None or scale is None:
+        raise ValueError(f"must be a number, with K, M, B or T for thousands to trillions, found {text!r}")
+    return float(match[1].replace(",", "").replace("_", "")) * scale
+
+
+@_of_text
+def read_link(text: str) -> float:
+    """Bytes/s of a bandwidth such as 100 Gb/s, 12.5 GB/s or 10GbE; a capital B counts bytes.
+
+    Raises
+    ------
+    ValueError
+    """
+    match = _LINK.fullmatch(text)
+    if match is None:
+        try:
+            return float(text)
+        except ValueError:
+            raise ValueError(f"must be bytes/s, or such as 100 Gb/s or 12.5 GB/s, found {text!r}") from None
+    is_bytes = match[3].startswith("B") or match[3].startswith("bytes")
+    return float(match[1]) * _PREFIXES[match[2].casefold()] / (1.0 if is_bytes else 8.0)
+
+
+@_of_text
+def read_format(text: str) -> str:
+    """A number format by its short name."""
+    return _FORMATS.get("".join(letter for letter in text.casefold() if letter.isalnum()), text)
+
+
+@_of_text
+def read_framework(text: str) -> str:
+    """A framework, where libraries that train by PyTorch itself are pytorch."""
+    letters = "".join(letter for letter in text.casefold() if letter.isalnum())
+    return "pytorch" if letters.startswith(_PYTORCH) else text
+
+
+@_of_text
+def read_counts(text: str) -> str:
+    """Counts as they are.
+
+    Raises
+    ------
+    ValueError
+    """
+    if _COUNTS.fullmatch(text) is None:
+        raise ValueError(f"must be a number, a list such as 8,16 or a range such as 1-16, found {text!r}")
+    return text
+
+
+def read_recomputation(value: Any) -> Any:
+    """True is full recomputation, false none."""
+    return {True: "full", False: "none"}[value] if isinstance(value, bool) else value
+
+
+def count_and_device(text: str) -> tuple[int, str] | None:
+    """Number and name of devices written as one, such as 8xA100 or H100:8; None = there is no number."""
+    match = next((match for pattern in _COUNTED if (match := pattern.fullmatch(text.strip()))), None)
+    return None if match is None else (int(match["count"]), match["device"])
