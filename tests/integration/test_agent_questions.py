@@ -55,6 +55,10 @@ def of_config(config: Mapping[str, Any], device: str, **more: Any) -> dict[str, 
     return {"model": {"config": dict(config)}, "device": device, "sequence_length": 2048, **more}
 
 
+def by_name(name: str, device: str, **more: Any) -> dict[str, Any]:
+    return {"model": name, "device": device, "sequence_length": 2048, **more}
+
+
 LORA = {"frozen_weights": 0.995, "adapter_rank": 16}
 QLORA = LORA | {"frozen_weight_bits": 4}
 QUESTIONS = (
@@ -206,6 +210,109 @@ QUESTIONS = (
         "recommend",
         of_size("7B", "H100", global_batch=512, objective="least-cost"),
         refused="price_per_device_hour",
+    ),
+    # As models write arguments: devices with their memory or number, models by name, units as text.
+    Question(
+        "LoRA of Llama 2 7B on a GeForce RTX 4090 of 24 GB?",
+        "fits",
+        by_name("meta-llama/Llama-2-7b-hf", "RTX 4090 24GB", devices=1, sequence_length=1024, **LORA),
+        "yes",
+        2 * 6.74e9,
+    ),
+    Question(
+        "Llama 3 8B, full, FSDP on 8 A100 of 40 GB?",
+        "fits",
+        by_name("llama-3-8b", "8xA100 40GB", framework="FSDP", recompute=True, precision="bfloat16"),
+        "yes|probably",
+        16 * 8.03e9,
+    ),
+    Question(
+        "How many H100 for full training of Mixtral 8x7B?",
+        "fits",
+        by_name("mistralai/Mixtral-8x7B-v0.1", "H100 80GB SXM5"),
+        devices=(16, 32),
+        states_bytes=16 * 46.7e9,
+    ),
+    Question(
+        "Llama 2 70B, ZeRO-3, optimizer on the CPU, 8 A100 80 GB (DeepSpeed's estimate: 2 bytes x 69B / 8)?",
+        "fits",
+        by_name("llama-2-70b", "A100 80GB", devices=8, framework="deepspeed", zero_stage=3, offload="optimizer"),
+        "yes",
+        2 * 69e9,
+    ),
+    Question(
+        "Llama 2 7B on a p4d.24xlarge (40 GB boards)?",
+        "fits",
+        by_name("llama-2-7b", "p4d.24xlarge", nodes=1),
+        "yes",
+        16 * 6.74e9,
+    ),
+    Question(
+        "BLOOM 176B on 366B tokens with 384 A100 80 GB (1.08M hours by its authors)?",
+        "predict",
+        by_name("bloom", "A100-80GB", devices=384, global_batch=2048, tokens="366B"),
+        training=(176e9, 366e9),
+    ),
+    Question(
+        "13B on 300B tokens in a week: how many H100?",
+        "recommend",
+        of_size("13B", "H100", global_batch=1024, tokens="300B", objective="fewest-devices", deadline_h=168),
+        devices=(64, 128),
+    ),
+    Question(
+        "Is a second node of 8 A100 worth it for 7B over 10 Gb/s? (gradients alone take 11 s, a step on one node 3 s)",
+        "recommend",
+        by_name("llama-2-7b", "A100 80GB", nodes="1,2", global_batch=64, link_bytes_per_s="10 Gb/s"),
+        devices=(8, 8),
+    ),
+    Question(
+        "And over 200 Gb/s?",
+        "recommend",
+        by_name("llama-2-7b", "A100 80GB", nodes="1,2", global_batch=64, link_bytes_per_s="200 Gb/s"),
+        devices=(16, 16),
+    ),
+    Question(
+        "GPT-3 on 1,000 A100 at a batch of 1,536?",
+        "predict",
+        by_name("gpt-3", "A100-80GB", devices=1000, global_batch=1536),
+        refused="is no multiple of",
+    ),
+    Question("Does 8x7B fit?", "fits", of_size("8x7B", "H100", devices=8), refused="mixture of experts"),
+    Question(
+        "How many GPUs to serve Llama 3 70B?",
+        "fits",
+        by_name("llama-3-70b", "A100 80GB", mode="inference"),
+        refused="not about inference",
+    ),
+    Question(
+        "Does inference of 70B in 4 bits fit on 2 RTX 3090?",
+        "fits",
+        by_name("llama-3-70b", "2x RTX 3090", frozen_weights=1.0, frozen_weight_bits=4),
+        refused="not about inference",
+    ),
+    Question(
+        "QLoRA of 7B, with 4 bits alone stated?",
+        "fits",
+        of_size("7B", "T4 16GB", devices=1, frozen_weight_bits=4),
+        refused="frozen_weights",
+    ),
+    Question(
+        "7B with gradient checkpointing?",
+        "fits",
+        of_size("7B", "A100-80GB", devices=2, gradient_checkpointing=True),
+        refused="recompute",
+    ),
+    Question(
+        "How long do 3 epochs take?",
+        "predict",
+        by_name("llama-2-7b", "A100", devices=8, global_batch=64, epochs=3),
+        refused="state samples",
+    ),
+    Question(
+        "What does GPT-5 cost?",
+        "predict",
+        by_name("gpt-5", "H100", nodes=64, global_batch=1024, tokens="10T"),
+        refused="no language model is known",
     ),
     Question(
         "ResNet-50 on 8 V100: how many images/s?",

@@ -56,13 +56,14 @@ def described_workload(model: Model, question: JobQuestion) -> tuple[Workload, l
     """
     if model.config is not None:
         return _of_config(model.config, question)
-    if (known := _named(model)) is not None:
+    if (known := _published(model)) is not None:
         workload, assumed = _of_config(dict(known.config), question)
         return workload, [f"the dimensions of {known.name}, by its name", *assumed]
     if model.layers is None and model.parameters is None and model.flops_per_sample is None:
-        unknown = "" if model.name is None else f"; no model is known by the name {model.name!r}"
+        unknown = "" if model.name is None else f"; no language model is known by the name {model.name!r}"
         raise InputError(
-            f"model: must have config, or parameters such as 7B, or layers, hidden_size and so on{unknown}"
+            f"model: must have config, or parameters such as 7B, or layers, hidden_size and so on{unknown}. Of other "
+            "networks, such as convolutional ones, give measured runs in the place of model"
         )
     workload = Workload(model_name=model.name or "")
     if model.flops_per_sample is not None and model.layers is None:
@@ -108,7 +109,7 @@ class LengthMissingError(InputError):
         )
 
 
-def _named(model: Model) -> KnownModel | None:
+def _published(model: Model) -> KnownModel | None:
     """The published model that a name means, unless the size is another's; None = its dimensions are described."""
     if model.name is None or model.layers is not None or model.flops_per_sample is not None:
         return None
