@@ -1,12 +1,13 @@
 """Lower bounds over all completions of a prefix: the same equations, each term at the completion where it is least.
 
 The time of a layer shrinks with sequence parallelism (but for what PyTorch's recomputation by operation gathers once
-more, so that both ways are tried); the schedule waits least for other stages with most interleaving, and for transfers
-with none. The exchange of replicas is taken at the allowed ZeRO stage where it is least. A longer backward pass hides
-more of the gradients, but never more than it is longer; with stage 3 a micro-batch takes the longer of its computation
-and its gathers: in both the sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a
-stage and the highest stage of ZeRO, which need not be the completion of least time; it is the first stage's, with the
-cache.
+more, so that both ways are tried), and the schedule waits least with most interleaving. The exchange
+of replicas is taken at the allowed ZeRO stage where it is least. A longer backward pass hides more of the gradients,
+but never more than it is longer; with stage 3 a micro-batch takes the longer of its computation and its gathers: in
+both the sum grows with the time of a layer. Memory is least with sequence parallelism, one chunk a stage and the
+highest stage of ZeRO, which need not be the completion of least time; it is the first stage's, with the cache.
+
+What transfers in the steady state exceed the work by shrinks as layers take longer, and is left out.
 
 All equations are chains of operations that grow with these terms, except for powers: a margin for rounding is
 subtracted. The time of a layer depends on few of the columns, and is computed once for rows that agree in them.
@@ -76,9 +77,7 @@ def _least_seconds(
     pipeline = pipeline_of(dimensions, quickest, block, ends, device, software)
     slots = quickest.micro_batches * pipeline.slowest_layers
     step_s = slots * block.layer_s + quickest.micro_batches * pipeline.slowest_ends_s
-    plain = replace(quickest, interleave=_constant(quickest, 1.0))
-    transfer_s = pipeline_of(dimensions, plain, block, ends, device, software).transfer_s
-    step_s = step_s + pipeline.bubble_s + transfer_s + software.fixed_s
+    step_s = step_s + pipeline.bubble_s + pipeline.transfer_s + software.fixed_s
     stages = _stages(constraints)
     staged, rows = _each(quickest, zero_stage=stages), np.tile(np.arange(len(quickest)), len(stages))
     replicas = data_parallel_of(dimensions, staged, block.take(rows), pipeline.take(rows), device, software)

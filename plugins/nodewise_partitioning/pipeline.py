@@ -72,8 +72,9 @@ class Pipeline(Columns):
         Layers of that stage.
     slowest_ends_s : float
         What it does besides them.
-    bubble_s, transfer_s : float
-        Per step: the slowest stage's wait for the others; what fills and drains the pipeline.
+    bubble_s, transfer_s, excess_s : float
+        Per step: the slowest stage's wait for the others; transfers that fill and drain the pipeline; what those in
+        between exceed the slowest stage's work by.
     """
 
     slowest_s: Floats
@@ -81,6 +82,7 @@ class Pipeline(Columns):
     slowest_ends_s: Floats
     bubble_s: Floats
     transfer_s: Floats
+    excess_s: Floats
 
 
 def most_layers(dimensions: Dimensions, layout: Layout) -> Floats:
@@ -171,10 +173,9 @@ def pipeline_of(
     if software.waits_for_stages:
         inner = np.where(layout.pipeline > 2.0, np.maximum(2.0 * one - ends_s, 0.0), 0.0)
         transfer += (layout.micro_batches - 1.0) * several * (2.0 * one + inner)
-    else:
-        sent = 2.0 * layout.interleave - (layout.pipeline == 2.0)
-        transfer += layout.micro_batches * several * np.maximum(sent * one - slowest, 0.0)
-    return Pipeline(slowest, layers, ends_s, bubble, transfer)
+    sent = 0.0 if software.waits_for_stages else 2.0 * layout.interleave - (layout.pipeline == 2.0)
+    excess = layout.micro_batches * several * np.maximum(sent * one - slowest, 0.0)
+    return Pipeline(slowest, layers, ends_s, bubble, transfer, excess)
 
 
 def _transfer(dimensions: Dimensions, layout: Layout, device: Device, software: Software) -> Floats:

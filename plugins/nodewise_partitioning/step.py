@@ -66,7 +66,7 @@ def step_parts_s(dimensions: Dimensions, layout: Layout, device: Device, softwar
     parts[3] = slots * block.context_s
     parts[4] = slots * block.expert_s
     parts[5] = pipeline.bubble_s
-    parts[6] = pipeline.transfer_s
+    parts[6] = pipeline.transfer_s + pipeline.excess_s
     parts[7] = replicas.exchange_s
     parts[8] = replicas.optimizer_s
     parts[9] = software.fixed_s + replicas.delay_s

@@ -84,7 +84,9 @@ def test_a_job_that_never_ran_is_predicted_from_its_dimensions(client: Client) -
 def test_a_machine_may_be_named_in_the_place_of_its_device(client: Client) -> None:
     unlinked = profile_source(ProfileContent(workload=FACTS.workload))
     named = configurations(nodes=2, devices="p4d.24xlarge", global_batch_samples=256)
-    stated = configurations(nodes=2, workers=16, devices="A100", link_bytes_per_second=50e9, global_batch_samples=256)
+    stated = configurations(
+        nodes=2, workers=16, devices="A100-40GB", link_bytes_per_second=50e9, global_batch_samples=256
+    )
     first, second = (
         client.predict(PredictRequest(profile=unlinked, configurations=rows, options=PARTITIONING))
         for rows in (named, stated)

@@ -225,11 +225,11 @@ def _memory(answer: Answer, capacity: float | None) -> RunMemory | None:
         float(predictions.extra[name][0]) if name in predictions.extra else None
         for name in ("memory_available_bytes", "memory_lower_bytes", "memory_upper_bytes")
     )
-    capacity = available or capacity
+    limit = available or capacity
     if predictions.status[0] == RowStatus.INFEASIBLE_MEMORY:
         fit = MemoryFit.EXCEEDED
     else:
-        fit = MemoryFit.UNSURE if capacity is not None and (upper or size) > capacity else MemoryFit.FITS
+        fit = MemoryFit.UNSURE if limit is not None and (upper or size) > limit else MemoryFit.FITS
     return RunMemory(fit=fit, bytes=size, lower_bytes=lower, upper_bytes=upper, capacity_bytes=capacity)
 
 

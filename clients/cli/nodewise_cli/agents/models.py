@@ -56,7 +56,7 @@ def described_workload(model: Model, question: JobQuestion) -> tuple[Workload, l
     """
     if model.config is not None:
         return _of_config(model.config, question)
-    if (known := _published(model)) is not None:
+    if (known := _model_by_name(model)) is not None:
         workload, assumed = _of_config(dict(known.config), question)
         return workload, [f"the dimensions of {known.name}, by its name", *assumed]
     if model.layers is None and model.parameters is None and model.flops_per_sample is None:
@@ -109,7 +109,7 @@ class LengthMissingError(InputError):
         )
 
 
-def _published(model: Model) -> KnownModel | None:
+def _model_by_name(model: Model) -> KnownModel | None:
     """The published model that a name means, unless the size is another's; None = its dimensions are described."""
     if model.name is None or model.layers is not None or model.flops_per_sample is not None:
         return None
