@@ -99,8 +99,9 @@ async def test_tools_over_standard_input_read_only_unless_told_otherwise() -> No
         assert whole["predictions"][0]["memory_bytes"] > 0
         asked = {name: value for name, value in FITS.items() if name != "devices"}
         split = {"nodes": 2, "global_batch": 64, "tokens": 1e9, "tensor_parallel": 2, "zero_stage": 1}
-        plan = structure_of(await agent.call_tool("plan", asked | split))
+        plan = structure_of(await agent.call_tool("plan", asked | split | {"link_bytes_per_s": "100 Gb/s"}))
         assert "tensor 2" in plan["answer"]
+        assert not any("link" in each for each in plan["assumed"])
         measured = {"measured": RUNS, "device": "V100", "devices_per_node": 8, "nodes": "1-8"}
         suggestion = structure_of(await agent.call_tool("suggest_measurement", measured))
         assert suggestion["answer"].startswith("Measure next: ")

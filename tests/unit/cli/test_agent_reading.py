@@ -82,6 +82,12 @@ def test_links(text: str, bytes_per_s: float) -> None:
     assert read_link(text) == pytest.approx(bytes_per_s)
 
 
+@pytest.mark.parametrize("value", [100, "100", "fast", "1 kb/s"])
+def test_a_link_in_another_unit_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        read_link(value)
+
+
 @pytest.mark.parametrize(
     ("text", "counted"),
     [

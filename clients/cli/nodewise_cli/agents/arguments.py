@@ -74,7 +74,12 @@ class Model(Arguments):
     """
 
     config: dict[str, Any] | None = _says("Content of the model's Hugging Face config.json. Nothing else is needed.")
-    parameters: Size | None = _says("Number of parameters.", "7B", 124e6)
+    parameters: Size | None = _says(
+        "Number of parameters. Alone it describes a dense language model; convolutional and diffusion models need "
+        "`measured` in the place of `model`.",
+        "7B",
+        124e6,
+    )
     layers: Count | None = _says("Transformer layers.", 32)
     hidden_size: Count | None = _says("Width of the residual stream.", 4096)
     attention_heads: Count | None = _says("Attention heads.", 32)
@@ -195,7 +200,10 @@ class FitQuestion(JobQuestion, _Scale):
 class RecommendQuestion(JobQuestion, _Scale, _Work):
     """Arguments of `recommend`."""
 
-    objective: Rule = Field(default=Rule.KNEE, description="What best means. knee: where more nodes stop paying.")
+    objective: Rule = Field(
+        default=Rule.KNEE,
+        description="What best means. knee: where more nodes stop paying. With deadline_h: fewest-devices.",
+    )
     max_nodes: Count | None = _says("least-time: number of nodes, at most.", 32)
     max_cost: Amount | None = _says("least-time: cost, at most.", 10000)
     confidence: Share | None = _says("Judge by the throughput that is reached with this probability.", 0.9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
@@ -34,8 +35,8 @@ _VOCABULARIES: Final = {True: 50257, False: 32000}
 """Of models with tied embeddings (GPT-2), and of others (Llama 2)."""
 _FULL_FORMATS: Final = frozenset({"fp32", "tf32", "fp64"})
 _FULL_BYTES: Final = 4
-BF16_SINCE: Final = 2020
-"""The year of the first GPU that trains in bf16 (A100)."""
+_FORMATS: Final = ("bf16", "fp16", "fp32")
+"""Number formats in which a job that states none is assumed to train: the first that its device has."""
 MIXED_PRECISION: Final = (
     "32-bit master weights, as usual in mixed precision: with Adam 16 bytes for each trained parameter; "
     "state master_weights false for pure 16-bit training"
@@ -81,10 +82,8 @@ def described_workload(model: Model, question: JobQuestion) -> tuple[Workload, l
     return replace(workload, transformer=transformer), assumed
 
 
-def with_training(
-    workload: Workload, question: JobQuestion, announced_year: float | None
-) -> tuple[Workload, list[str]]:
-    """The workload with what the question states of training, and what is assumed on a device of such a year."""
+def with_training(workload: Workload, question: JobQuestion, formats: Collection[str]) -> tuple[Workload, list[str]]:
+    """The workload with what the question states of training, and what is assumed on a device with such formats."""
     fields = {fact.csv: fact.field for fact in WORKLOAD.values() if fact.csv} | {"precision": "precision"}
     stated = {name: getattr(question, name) for name in _TRAINING}
     workload = replace(workload, **{fields[name]: value for name, value in stated.items() if value is not None})
@@ -92,7 +91,7 @@ def with_training(
     if workload.transformer is None or question.model is None:
         return workload, assumed
     if not workload.precision:
-        workload = replace(workload, precision="bf16" if (announced_year or BF16_SINCE) >= BF16_SINCE else "fp16")
+        workload = replace(workload, precision=next((each for each in _FORMATS if each in formats), _FORMATS[0]))
         assumed.append(f"training in {workload.precision}")
     if workload.master_weights is None and workload.precision not in _FULL_FORMATS:
         workload = replace(workload, master_weights=True)

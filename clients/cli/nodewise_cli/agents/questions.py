@@ -22,6 +22,8 @@ __all__ = ["AskedQuestion", "MissingArgumentsError", "argument_names", "ask", "c
 
 DEVICES_PER_NODE: Final = 8
 HOUR_S: Final = 3600.0
+_PEAK: Final = "_flops_per_s"
+"""How facts of a device's peaks end, after the number format."""
 _ARGUMENTS: Final = {
     "workers_per_node": "devices_per_node",
     "gpus_per_node": "devices_per_node",
@@ -48,7 +50,7 @@ class Board:
     label: str | None = None
     memory_bytes: float | None = None
     devices_per_node: float | None = None
-    announced_year: float | None = None
+    formats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ def ask(
         job = AskedJob(ProfileContent(workload=workload), "model")
     _check_training(arguments)
     if isinstance(job.profile, ProfileContent):
-        workload, more = with_training(job.profile.workload or Workload(), arguments, board.announced_year)
+        workload, more = with_training(job.profile.workload or Workload(), arguments, board.formats)
         job = replace(job, profile=replace(job.profile, workload=workload))
         assumed += more
     return AskedQuestion(job, question, per_node, board.memory_bytes, board.label, assumed)
@@ -207,13 +209,14 @@ def _missing(arguments: JobQuestion, required: Sequence[str], *, is_scaled: bool
     model = arguments.model
     is_sized = model is not None and (model.parameters is not None or model.layers is not None)
     is_named = model is not None and model.name is not None and known_model(model.name) is not None
-    is_transformer = model is not None and model.config is None and (model.flops_per_sample is None or model.layers)
-    is_transformer = is_transformer and (is_sized or is_named)
+    is_other = model is not None and model.flops_per_sample is not None and model.layers is None
+    has_config = model is not None and model.config is not None
+    is_transformer = has_config or ((is_sized or is_named) and not is_other)
     needed = [
         *(["model"] if model is None and arguments.profile is None and arguments.measured is None else []),
         *(["device"] if arguments.profile is None and arguments.measured is None else []),
-        *(["sequence_length"] if is_transformer else []),
-        *required,
+        *(["sequence_length"] if is_transformer and not has_config else []),
+        *(name for name in required if name != "global_batch" or model is None or is_transformer),
     ]
     return [
         name
@@ -262,7 +265,8 @@ def _board(arguments: JobQuestion, client: Client) -> tuple[Board, list[str]]:
         raise InputError(f"device: {error}; the resource nodewise://devices lists all") from None
     facts = numbers_by_name(device.facts)
     label = name if catalogue_key(device.name) in catalogue_key(name) else device.name
-    board = Board(name, label, facts.get("memory_bytes"), facts.get("devices_per_node"), facts.get("announced_year"))
+    formats = tuple(fact.removesuffix(_PEAK) for fact in facts if fact.endswith(_PEAK))
+    board = Board(name, label, facts.get("memory_bytes"), facts.get("devices_per_node"), formats)
     sized = f"{name}-{round((board.memory_bytes or 0) / 1e9)}GB"
     if arguments.model is None or sized.casefold() not in (alias.casefold() for alias in device.aliases):
         return board, []

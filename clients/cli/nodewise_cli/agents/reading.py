@@ -25,6 +25,8 @@ _SCALES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12} | {
     "trillion": 1e12,
 }
 _LINK: Final = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmgt]?)i?(b(?:it)?s?(?:ps|/s|/sec)?|bytes/s|be)", re.IGNORECASE)
+SLOWEST_LINK: Final = 1e6
+"""Bytes/s of a node, at least: less was meant in another unit."""
 _PREFIXES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _EXPERTS: Final = re.compile(r"\d+\s*x\s*\d+(\.\d+)?\s*b", re.IGNORECASE)
 _COUNTS: Final = re.compile(r"[0-9pow][0-9pow,: -]{0,63}")
@@ -63,29 +65,28 @@ def read_amount(text: str) -> float:
             f"{text} is a mixture of experts, of which a size says too little: give the model's config, or the name of "
             "a published model"
         )
-    match = _AMOUNT.fullmatch(text)
+    match = _AMOUNT.fullmatch(text.lstrip("$€£ "))
     scale = None if match is None else _SCALES.get(match[2].casefold())
     if match is None or scale is None:
         raise ValueError(f"must be a number, with K, M, B or T for thousands to trillions, found {text!r}")
     return float(match[1].replace(",", "").replace("_", "")) * scale
 
 
-@_of_text
-def read_link(text: str) -> float:
-    """Bytes/s of a bandwidth such as 100 Gb/s, 12.5 GB/s or 10GbE; a capital B counts bytes.
+def read_link(value: Any) -> Any:
+    """Bytes/s of a bandwidth, also of one such as 100 Gb/s, 12.5 GB/s or 10GbE; a capital B counts bytes.
 
     Raises
     ------
     ValueError
     """
-    match = _LINK.fullmatch(text)
-    if match is None:
-        try:
-            return float(text)
-        except ValueError:
-            raise ValueError(f"must be bytes/s, or such as 100 Gb/s or 12.5 GB/s, found {text!r}") from None
-    is_bytes = match[3].startswith("B") or match[3].startswith("bytes")
-    return float(match[1]) * _PREFIXES[match[2].casefold()] / (1.0 if is_bytes else 8.0)
+    match = _LINK.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is not None:
+        is_bytes = match[3].startswith(("B", "bytes"))
+        value = float(match[1]) * _PREFIXES[match[2].casefold()] / (1.0 if is_bytes else 8.0)
+    value = read_amount(value)
+    if isinstance(value, int | float) and 0 < value < SLOWEST_LINK:
+        raise ValueError(f"must be bytes/s, or such as 100 Gb/s or 12.5 GB/s, found {value:g} bytes/s")
+    return value
 
 
 @_of_text

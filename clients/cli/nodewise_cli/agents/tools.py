@@ -100,7 +100,9 @@ def _predict(client: Client, arguments: PredictQuestion, _timeout_s: float) -> F
 
 
 def _recommend(client: Client, arguments: RecommendQuestion, _timeout_s: float) -> FullAnswer:
-    """The best of the configurations by the objective."""
+    """The best of the configurations by the objective; with a deadline alone, the fewest that meet it."""
+    if arguments.deadline_h is not None and "objective" not in arguments.model_fields_set:
+        arguments = arguments.model_copy(update={"objective": Rule.FEWEST_DEVICES})
     if arguments.nodes is None and arguments.devices is None and arguments.model is not None:
         nodes = NODES_FOR_DEADLINES if arguments.objective is Rule.FEWEST_DEVICES else USUAL_NODES
         arguments = arguments.model_copy(update={"nodes": nodes})
