@@ -22,24 +22,10 @@ _MEMORY: Final = re.compile(r"(?<![A-Za-z0-9.])(\d{1,3})\s*Gi?B?\b", re.IGNORECA
 _WORD: Final = re.compile(r"[A-Za-z0-9.]+")
 _FORM: Final = re.compile(r"^(sxm|pcie)\d?$")
 _PLURAL: Final = re.compile(r"(?<=\d)s\b")
-_MAKERS: Final = frozenset(
-    {
-        *("nvidia", "geforce", "tesla", "amd", "instinct", "intel", "google", "cloud", "aws", "amazon", "azure", "gcp"),
-        *(
-            "gpu",
-            "gpus",
-            "tpu",
-            "card",
-            "cards",
-            "graphics",
-            "accelerator",
-            "edition",
-            "hbm2",
-            "hbm2e",
-            "hbm3",
-            "hbm3e",
-        ),
-    }
+_MAKERS: Final = (
+    {"nvidia", "geforce", "tesla", "amd", "instinct", "intel", "google", "cloud", "aws", "amazon", "azure", "gcp"}
+    | {"gpu", "gpus", "tpu", "card", "cards", "graphics", "accelerator", "edition"}
+    | {"hbm2", "hbm2e", "hbm3", "hbm3e"}
 )
 """Words that tell no devices apart."""
 _GENERATIONS: Final = {

@@ -122,10 +122,8 @@ class JobQuestion(Arguments):
         if not isinstance(values, dict):
             return values
         values = dict(values)
-        model, names = (
-            values.get("model"),
-            [name for name in ("device", "devices") if isinstance(values.get(name), str)],
-        )
+        model = values.get("model")
+        names = [name for name in ("device", "devices") if isinstance(values.get(name), str)]
         if "fsdp" in str(values.get("framework")).casefold():
             values = {"zero_stage": FULL_SHARDING} | values
         if isinstance(model, str):

@@ -24,6 +24,8 @@ _SCALES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12} | {
     "billion": 1e9,
     "trillion": 1e12,
 }
+LONGEST: Final = 64
+"""Characters of a name with a number beside it."""
 _LINK: Final = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmgt]?)i?(b(?:it)?s?(?:ps|/s|/sec)?|bytes/s|be)", re.IGNORECASE)
 SLOWEST_LINK: Final = 1e6
 """Bytes/s of a node, at least: less was meant in another unit."""
@@ -122,5 +124,7 @@ def read_recomputation(value: Any) -> Any:
 
 def count_and_device(text: str) -> tuple[int, str] | None:
     """Number and name of devices written as one, such as 8xA100 or H100:8; None = there is no number."""
+    if len(text) > LONGEST:
+        return None
     match = next((match for pattern in _COUNTED if (match := pattern.fullmatch(text.strip()))), None)
     return None if match is None else (int(match["count"]), match["device"])

@@ -61,8 +61,10 @@ _MEANT: Final = {
     **dict.fromkeys(("price_per_gpu_hour", "gpu_price", "price", "cost_per_hour"), "price_per_device_hour"),
     **dict.fromkeys(("bandwidth", "network", "interconnect", "network_bandwidth"), "link_bytes_per_s"),
     **dict.fromkeys(("dataset_tokens", "num_tokens", "total_tokens", "training_tokens"), "tokens"),
-    **dict.fromkeys(("dataset_size", "num_samples", "steps", "max_steps"), "samples"),
-    **dict.fromkeys(("model_name", "model_size", "num_parameters"), "model"),
+    **dict.fromkeys(("dataset_size", "num_samples"), "samples"),
+    **dict.fromkeys(("steps", "max_steps", "train_steps"), "samples: steps x global_batch"),
+    **dict.fromkeys(("model_name", "model_size"), "model"),
+    **dict.fromkeys(("size", "params", "num_params", "num_parameters"), "parameters of model"),
 }
 """Arguments by other words for them."""
 _OF_INFERENCE: Final = frozenset({"mode", "task", "inference", "serving", "max_new_tokens", "kv_cache"})
@@ -93,14 +95,12 @@ def explain_arguments(error: ValidationError, names: Collection[str] = ()) -> st
     """Which arguments are wrong, and values that they may have; of unknown ones, which of these names are meant."""
     lines = []
     for each in error.errors(include_url=False, include_context=False, include_input=False):
+        if each["loc"][-1:] == ("int",):  # one of the kinds that the argument may have; the other says what is wrong
+            continue
         parts = [part for part in each["loc"] if isinstance(part, int) or part.isidentifier()]
-        if parts and parts[-1] in ("int", "float", "str"):  # one of the kinds that the argument may have
-            parts = parts[:-1]
         place = quote(".".join(map(str, parts)) or str(each["loc"]), 80)
         if each["type"] == "extra_forbidden":
             lines.append(f"Wrong argument {place}: {_instead_of(str(parts[-1]) if parts else '', names)}")
-            continue
-        if each["type"] in ("int_parsing", "int_type"):
             continue
         example = _example_among(parts)
         such_as = "" if example is None else f", such as {json.dumps(example)}"
