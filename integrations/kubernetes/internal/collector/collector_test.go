@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -323,7 +325,19 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"prometheus:9090", "", "http://", "file:///etc", "http://a b"} {
-		if _, err := Prometheus(wrong); err == nil || !strings.Contains(err.Error(), "URL") {
+		if _, err := Prometheus(wrong, "", ""); err == nil || !strings.Contains(err.Error(), "URL") {
+			t.Error(wrong, err)
+		}
+	}
+	blank := filepath.Join(t.TempDir(), "blank")
+	if err := os.WriteFile(blank, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []struct{ scheme, token, authorities, err string }{
+		{"http", blank, "", "plain text"}, {"https", blank, "", "-prometheus-token-file"}, {"https", blank + "absent", "", "-prometheus-token-file"},
+		{"https", "", blank, "-prometheus-ca-file"}, {"https", "", blank + "absent", "-prometheus-ca-file"},
+	} {
+		if _, err := Prometheus(wrong.scheme+"://prometheus:9090", wrong.token, wrong.authorities); err == nil || !strings.Contains(err.Error(), wrong.err) {
 			t.Error(wrong, err)
 		}
 	}
