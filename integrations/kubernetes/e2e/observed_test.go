@@ -617,3 +617,46 @@ func TestRayJobOfKubeRay(t *testing.T) {
 	status(map[string]string{"jobDeploymentStatus": "Complete"})
 	unobserved(t, "team/by-kuberay", pass)
 }
+
+// KubeRay's own submitter prints what the workers of a RayJob do, as Ray forwards it, and its log is read. The workers' own logs say other steps.
+func TestSubmitterOfKubeRay(t *testing.T) {
+	addNodes(t, "submitted", "V100", 1, "")
+	startControllers(t, "ray-operator")
+	says := newDashboard(t)
+	says.attach(t)
+	serveLogs(t, func(container string) (string, int) {
+		if strings.HasSuffix(container, "/ray-job-submitter") {
+			return "\x1b[36m(RayTrainWorker pid=7, ip=10.0.0.5)\x1b[0m step %d", 4
+		}
+		return "step %d", 100
+	})
+	store(t, "team/submitted", measured(t, "V100"))
+	ray := create(t, read(t, `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: submitted, namespace: default, annotations: {nodewise.dev/profile: team/submitted,
+			nodewise.dev/settings: '{"global_batch_samples": 512, "sync_mode": "SYNC_MODE_ALLREDUCE"}', nodewise.dev/steps-pattern: 'step (?P<step>\d+)'}},
+		spec: {entrypoint: python train.py, rayClusterSpec: {`+rayGroups+`}}}`))
+	err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+		pods := &corev1.PodList{}
+		err := rig.kubernetes.List(ctx, pods, client.MatchingLabels{"job-name": "submitted"})
+		return len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
+	})
+	if err != nil {
+		t.Fatal(err, lastLines(rig.Log("ray-operator"), 10))
+	}
+	if err := rig.kubernetes.Get(t.Context(), client.ObjectKeyFromObject(ray), ray); err != nil {
+		t.Fatal(err)
+	}
+	// What the submitter does.
+	reply, err := http.Post("http://"+says.listen.String()+"/api/jobs/", "application/json", strings.NewReader(fmt.Sprintf(`{"submission_id": %q}`, at(ray.Object, "status.jobId"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reply.Body.Close()
+	says.say("RUNNING", map[string]any{"start_time": time.Now().UnixMilli()})
+	collect(t, "-window", "2s", "-warm-up", "2s")
+	observed(t, "team/submitted", 3, 5)
+	for _, rate := range observations(t.Context(), t, "team/submitted").GetStepsPerSecond()[3:] {
+		if rate > 5 {
+			t.Error("the log of a worker was read: ", rate)
+		}
+	}
+}

@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
@@ -280,6 +282,69 @@ func TestRayJob(t *testing.T) {
 	w.expect("it runs again", 2)
 	w.write(ray("jobId: b, jobStatus: SUCCEEDED"))
 	w.expect("it has ended, and its pods stay")
+}
+
+// The log of a RayJob is that of the pod that prints what its driver does, in each way to submit it. Else it is the first worker's.
+func TestLogOfARayJob(t *testing.T) {
+	end := begin
+	speeds := map[string]int{"/submitter/driver": 2, "/again/driver": 6, "/head/ray-job-submitter": 3, "/worker/trainer": 4, "/worker/": 5} // steps per second
+	api := http.NewServeMux()
+	api.HandleFunc("GET /api/v1/namespaces/default/pods/{pod}/log", func(writer http.ResponseWriter, request *http.Request) {
+		speed := speeds["/"+request.PathValue("pod")+"/"+request.URL.Query().Get("container")]
+		for second := range 60 {
+			fmt.Fprintf(writer, "%s step %d\n", end.Add(time.Duration(second-60)*time.Second).Format(time.RFC3339Nano), 1000+speed*second)
+		}
+	})
+	serving := httptest.NewServer(api)
+	t.Cleanup(serving.Close)
+	const submitter, foreign = "batch/v1 Job submitted", "batch/v1 Job foreign"
+	for name, test := range map[string]struct {
+		spec, annotations string
+		more              []string
+		expected          float64
+	}{
+		"by default":      {"", "", []string{driver("submitter", submitter, "Running")}, 2},
+		"by a job":        {"submissionMode: K8sJobMode", "", []string{driver("submitter", submitter, "Running")}, 2},
+		"pending":         {"", "", []string{driver("submitter", submitter, "Pending")}, 5},
+		"another's":       {"", "", []string{driver("submitter", foreign, "Running")}, 5},
+		"a container":     {"", ", nodewise.dev/container: driver", []string{driver("submitter", submitter, "Running")}, 2},
+		"worker's":        {"", ", nodewise.dev/container: trainer", []string{driver("submitter", submitter, "Running")}, 4},
+		"sidecar":         {"submissionMode: SidecarMode", "", []string{driver("head", "ray.io/v1 RayCluster cluster", "Running")}, 3},
+		"by HTTP":         {"submissionMode: HTTPMode", "", []string{driver("submitter", submitter, "Running")}, 5},
+		"by another user": {"submissionMode: InteractiveMode", "", nil, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ray := owner("ray.io/v1", "RayJob", "ray", "", profiled+`, nodewise.dev/steps-pattern: 'step (?P<step>\d+)'`+test.annotations,
+				fmt.Sprintf("rayClusterName: cluster, jobId: a, jobStatus: RUNNING, rayJobInfo: {startTime: %q}", begin.Add(-time.Minute).Format(time.RFC3339)))
+			w := newWindows(t, append(test.more, strings.Replace(ray, "status:", "spec: {"+test.spec+"}, status:", 1), pod("worker", "ray.io/v1 RayCluster cluster", "", ""),
+				owner("ray.io/v1", "RayCluster", "cluster", "ray.io/v1 RayJob ray", "", ""), owner("batch/v1", "Job", "submitted", "ray.io/v1 RayJob ray", "", ""),
+				owner("batch/v1", "Job", "foreign", "", "", ""))...)
+			var err error
+			if w.collector.Logs, err = kubernetes.NewForConfig(&rest.Config{Host: serving.URL}); err != nil {
+				t.Fatal(err)
+			}
+			for _, expected := range [][]float64{nil, nil, {test.expected}} { // the first window, the warm-up
+				end = w.end
+				w.expect(name, expected...)
+			}
+			if test.expected != 2 {
+				return
+			}
+			w.remove("Pod", "v1", "submitter")
+			w.write(driver("again", submitter, "Running"))
+			for _, expected := range [][]float64{nil, nil, {6}} {
+				end = w.end
+				w.expect("another submitter prints the log from its beginning", expected...)
+			}
+		})
+	}
+}
+
+// driver is a pod without devices that submits the RayJob "ray".
+func driver(name, of, phase string) string {
+	text := strings.ReplaceAll(pod(name, of, "", "phase: "+phase), "limits: {nvidia.com/gpu: 8}", "")
+	labels := `labels: {batch.kubernetes.io/job-name: ray, ray.io/cluster: cluster, ray.io/node-type: head}, `
+	return strings.NewReplacer("annotations:", labels+"annotations:", "name: trainer", "name: driver").Replace(text)
 }
 
 // answers answers every query alike.
