@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"math"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -405,6 +407,33 @@ func TestQueries(t *testing.T) {
 		if _, err := Prometheus(wrong.scheme+"://prometheus:9090", wrong.token, wrong.authorities); err == nil || !strings.Contains(err.Error(), wrong.err) {
 			t.Error(wrong, err)
 		}
+	}
+}
+
+// The token goes to the Prometheus that the operator names, and not to a server that it redirects to.
+func TestTokenStaysWithPrometheus(t *testing.T) {
+	var received []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		received = append(received, "elsewhere "+request.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	redirecting := httptest.NewTLSServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		received = append(received, request.Header.Get("Authorization"))
+		http.Redirect(writer, request, elsewhere.URL, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(redirecting.Close)
+	token, authorities := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "ca.crt")
+	for path, content := range map[string][]byte{token: []byte("secret\n"), authorities: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: redirecting.Certificate().Raw})} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	querier, err := Prometheus(redirecting.URL, token, authorities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := querier.Query(t.Context(), "up", time.Now()); err == nil || !slices.Equal(received, []string{"Bearer secret"}) {
+		t.Error(received, err)
 	}
 }
 

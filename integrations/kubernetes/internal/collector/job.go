@@ -117,7 +117,7 @@ func (c *Collector) findDriver(ctx context.Context, of *job) error {
 		labels = client.MatchingLabels{batchv1.JobNameLabel: ray.GetName()}
 	case "SidecarMode":
 		labels, container = client.MatchingLabels{"ray.io/cluster": textOf(ray, "status", "rayClusterName"), "ray.io/node-type": "head"}, "ray-job-submitter"
-	default:
+	default: // no pod prints it
 		return nil
 	}
 	pods := &corev1.PodList{}

@@ -23,13 +23,14 @@ type Querier interface {
 	Query(ctx context.Context, query string, at time.Time, options ...prometheusv1.Option) (model.Value, prometheusv1.Warnings, error)
 }
 
-// Prometheus returns the API of a Prometheus at a URL. A file holds the bearer token, which is read again when it expires; empty = none is sent.
-// Another file holds the authorities of the server's certificate; empty = those of the system.
+// Prometheus returns the API of a Prometheus at a URL. A file holds the bearer token, which is read again every minute and after a refusal; empty =
+// none is sent. Another file holds the authorities of the server's certificate; empty = those of the system.
 func Prometheus(address, tokenFile, authorities string) (Querier, error) {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" || !strings.HasPrefix(parsed.Scheme, "http") {
 		return nil, fmt.Errorf("-prometheus: %q is not the URL of a Prometheus; give one such as http://prometheus.monitoring:9090", address)
 	}
+	sender := &http.Client{}
 	carrier, err := transport.New(&transport.Config{TLS: transport.TLSConfig{CAFile: authorities}})
 	if err != nil {
 		return nil, fmt.Errorf("-prometheus-ca-file: %w", err)
@@ -43,8 +44,10 @@ func Prometheus(address, tokenFile, authorities string) (Querier, error) {
 			return nil, fmt.Errorf("-prometheus-token-file: %w", err)
 		}
 		carrier = transport.ResettableTokenSourceWrapTransport(token)(carrier)
+		sender.CheckRedirect = podClient.CheckRedirect // the token is for this server alone
 	}
-	found, err := api.NewClient(api.Config{Address: address, RoundTripper: limited{carrier}})
+	sender.Transport = limited{carrier}
+	found, err := api.NewClient(api.Config{Address: address, Client: sender})
 	if err != nil {
 		return nil, err
 	}
