@@ -323,6 +323,18 @@ func TestAReleaseRuns(t *testing.T) {
 	}
 }
 
+// Without a webhook only an extender needs certificates; without both the release has another name, or comes later.
+func TestCertificatesAreForARelease(t *testing.T) {
+	_, kubernetes, _ := reach(t)
+	for name, set := range map[string]string{"alone": "integrations.extender.enabled=true", "neither": "integrations.check.enabled=true"} {
+		apply(t, kubernetes, objects(t, rendered(t, "helm", "template", name, deploy+"helm", "--namespace", namespace, "--set", set+",integrations.server=nodewise.example.org:443")))
+		authority, err := certificates.Install(t.Context(), kubernetes, namespace, name, nil)
+		if name == "alone" && (err != nil || len(authority) == 0) || name == "neither" && (err == nil || !strings.Contains(err.Error(), "install the webhook or the extender first")) {
+			t.Error(name, ": ", err)
+		}
+	}
+}
+
 func decode(t *testing.T, text string, into any) {
 	t.Helper()
 	if err := yaml.Unmarshal([]byte(text), into); err != nil {
