@@ -28,18 +28,26 @@ func monitors(kinds string) testcluster.Module {
 	}
 }
 
-// integration renders templates with one process enabled.
-func integration(t *testing.T, process string, templates ...string) string {
+const elsewhere = "integrations.server=nodewise.example.org:50551"
+
+// renderProcess renders the chart with one process enabled.
+func renderProcess(t *testing.T, process string, options ...string) string {
 	t.Helper()
-	options := []string{"--namespace", namespace, "--set", "integrations." + process + ".enabled=true"}
+	return chart(t, append(options, "--namespace", namespace, "--set", "integrations."+process+".enabled=true")...)
+}
+
+// renderManifest renders templates of the chart with one process enabled.
+func renderManifest(t *testing.T, process string, templates ...string) string {
+	t.Helper()
+	options := []string{}
 	for _, template := range templates {
 		options = append(options, "--show-only", "templates/"+template+".yaml")
 	}
-	return chart(t, options...)
+	return renderProcess(t, process, options...)
 }
 
-// every returns options that enable all processes, and what is optional of them.
-func every() []string {
+// allEnabled returns options that enable all processes, and their optional objects.
+func allEnabled() []string {
 	options := []string{"--namespace", namespace, "--set", "integrations.check.admissionCheck=nodewise,integrations.certificateIssuer.name=internal,monitoring.enabled=true"}
 	for _, process := range processes {
 		options = append(options, "--set", "integrations."+process+".enabled=true")
@@ -47,66 +55,55 @@ func every() []string {
 	return options
 }
 
-func names(all []*unstructured.Unstructured) []string {
-	found := []string{}
-	for _, object := range all {
-		found = append(found, object.GetKind()+" "+object.GetName())
-	}
-	slices.Sort(found)
-	return found
-}
-
 func TestTheAPIServerTakesIntegrations(t *testing.T) {
-	running, kubernetes, said := reach(t)
+	cluster, kubernetes, warned := reach(t)
 	for _, module := range definitions {
-		if err := running.Install(module); err != nil {
+		if err := cluster.Install(module); err != nil {
 			t.Skip("skipped:", err)
 		}
 	}
-	cases := map[string][]string{"all": every(), "elsewhere": append(every(), "--set", "integrations.server=nodewise.example.org:50551")}
+	cases := map[string]string{"all": chart(t, allEnabled()...), "elsewhere": chart(t, append(allEnabled(), "--set", elsewhere)...)}
 	for _, process := range processes {
-		cases[process] = []string{"--namespace", namespace, "--set", "integrations." + process + ".enabled=true"}
+		cases[process] = renderProcess(t, process)
 	}
-	for name, options := range cases {
+	for name, text := range cases {
 		t.Run(name, func(t *testing.T) {
-			all := objects(t, chart(t, options...))
+			all := objects(t, text)
 			apply(t, kubernetes, all)
 			admitsPods(t, kubernetes, all)
-			if len(said.said) > 0 {
-				t.Errorf("the API server warns: %s", said.said)
-			}
-			of := processes
-			if len(cases[name]) == 4 {
-				of = []string{name}
-			}
-			found := names(all)
-			for _, process := range of {
-				if !slices.Contains(found, "Deployment nodewise-"+process) {
-					t.Errorf("%s is not rendered: %s", process, found)
-				}
-			}
-			if serves := slices.Contains(found, "Deployment nodewise"); serves == (name == "elsewhere") {
-				t.Errorf("a server is rendered: %v", serves)
+			if len(warned.said) > 0 {
+				t.Errorf("the API server warns: %s", warned.said)
 			}
 		})
 	}
 }
 
-func TestIntegrationsAreOptional(t *testing.T) {
-	if text := chart(t); strings.Contains(text, "nodewise-kubernetes") {
-		t.Error(text)
+// A release has the processes that are enabled, and its own server unless they ask another.
+func TestReleaseHasWhatIsEnabled(t *testing.T) {
+	cases := map[string]string{"nodewise": chart(t)}
+	for _, process := range processes {
+		cases["nodewise nodewise-"+process] = renderProcess(t, process)
+		cases["nodewise-"+process] = renderProcess(t, process, "--set", elsewhere)
 	}
-	text := strings.Join(names(objects(t, chart(t, append(every(), "--set", "integrations.server=nodewise.example.org:50551")...))), "\n")
-	for _, of := range []string{"ServiceMonitor", "PrometheusRule", "HorizontalPodAutoscaler", "nodewise-settings", "nodewise-headless", "NetworkPolicy nodewise\n"} {
-		if strings.Contains(text, of) {
-			t.Errorf("a release without a server has one's %s: %s", of, text)
+	for want, text := range cases {
+		found := []string{}
+		for _, object := range objects(t, text) {
+			if object.GetKind() == "Deployment" {
+				found = append(found, object.GetName())
+			}
+			if of := object.GetLabels()["app.kubernetes.io/name"]; of == "nodewise" && !strings.HasPrefix(want, "nodewise ") && want != "nodewise" {
+				t.Errorf("%s: %s %s belongs to a server", want, object.GetKind(), object.GetName())
+			}
+		}
+		if !sameNames(strings.Join(found, " "), want) {
+			t.Errorf("%s, not %s", found, want)
 		}
 	}
 }
 
 // Each selector selects the pods that it is meant for, and the server admits the integrations beside the callers that the values name.
 func TestSelectorsOfIntegrations(t *testing.T) {
-	all := objects(t, chart(t, append(every(), "--set", "networkPolicy.from[0].namespaceSelector.matchLabels.team=a")...))
+	all := objects(t, chart(t, append(allEnabled(), "--set", "networkPolicy.from[0].namespaceSelector.matchLabels.team=a")...))
 	selected := func(selector map[string]string) string {
 		found := []string{}
 		for _, object := range all {
@@ -128,7 +125,7 @@ func TestSelectorsOfIntegrations(t *testing.T) {
 			}
 			count++
 			name := object.GetKind() + " " + object.GetName()
-			if found, want := selected(selector), cmp.Or(several[name], object.GetName()); !same(found, want) {
+			if found, want := selected(selector), cmp.Or(several[name], object.GetName()); !sameNames(found, want) {
 				t.Errorf("%s selects the pods of %s", name, found)
 			}
 		}
@@ -139,7 +136,7 @@ func TestSelectorsOfIntegrations(t *testing.T) {
 				t.Fatal(from, err)
 			}
 			selector, _, _ := unstructured.NestedStringMap(from[1].(map[string]any), "podSelector", "matchLabels")
-			if found := selected(selector); !same(found, integrations) {
+			if found := selected(selector); !sameNames(found, integrations) {
 				t.Errorf("the server admits the pods of %s", found)
 			}
 		}
@@ -149,8 +146,8 @@ func TestSelectorsOfIntegrations(t *testing.T) {
 	}
 }
 
-// same compares names in any order.
-func same(some, others string) bool {
+// sameNames compares names in any order.
+func sameNames(some, others string) bool {
 	return slices.Equal(slices.Sorted(strings.FieldsSeq(some)), slices.Sorted(strings.FieldsSeq(others)))
 }
 
@@ -164,7 +161,7 @@ func TestConnectionFollowsTheSettings(t *testing.T) {
 		"elsewhere": {[]string{"--set", "integrations.server=nodewise.example.org:443,integrations.environment.NODEWISE_TLS_CA=system"},
 			map[string]string{"NODEWISE_SERVER": "nodewise.example.org:443", "NODEWISE_TLS_CA": "system", "NODEWISE_TOKEN_FILE": "/etc/nodewise/server/token"}},
 	} {
-		text := chart(t, append(each.options, "--namespace", namespace, "--set", "integrations.check.enabled=true", "--show-only", "templates/integrations-configuration.yaml")...)
+		text := renderProcess(t, "check", append(each.options, "--show-only", "templates/integrations-configuration.yaml")...)
 		if found, _, err := unstructured.NestedStringMap(objects(t, text)[0].Object, "data"); err != nil || !maps.Equal(found, each.want) {
 			t.Errorf("%s: %v %v", name, found, err)
 		}

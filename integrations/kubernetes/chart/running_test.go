@@ -31,12 +31,13 @@ import (
 )
 
 const (
-	running = "running" // a release, and its namespace
-	// serverAt is the address of this test's server, because the port is the Service's.
-	serverAt = "127.5.5.1"
+	release = "running" // and its namespace
 	// accountAt is where pods have the token of their service account.
 	accountAt = "/run/secrets/kubernetes.io/serviceaccount"
 )
+
+// serverAt is this process's own address for a server, because the port is the Service's.
+var serverAt = fmt.Sprintf("127.%d.%d.5", 1+os.Getpid()/250%250, os.Getpid()%250)
 
 // site is a release whose pods this test starts as a kubelet would, with the files of their volumes and the token of their service account.
 type site struct {
@@ -48,22 +49,21 @@ type site struct {
 
 func (s *site) get(t *testing.T, name string, object client.Object) {
 	t.Helper()
-	if err := s.kubernetes.Get(t.Context(), client.ObjectKey{Namespace: running, Name: name}, object); err != nil {
+	if err := s.kubernetes.Get(t.Context(), client.ObjectKey{Namespace: release, Name: name}, object); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// secret stores a Secret.
-func (s *site) secret(t *testing.T, name string, data map[string][]byte) {
+func (s *site) createSecret(t *testing.T, name string, data map[string][]byte) {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: running, Name: name}, Data: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: release, Name: name}, Data: data}
 	if err := s.kubernetes.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// put writes the files of a Secret that a volume shows, all or the listed ones.
-func (s *site) put(t *testing.T, folder, name string, items []corev1.KeyToPath) {
+// writeSecret writes the files of a Secret that a volume shows, all or the listed ones.
+func (s *site) writeSecret(t *testing.T, folder, name string, items []corev1.KeyToPath) {
 	t.Helper()
 	secret := &corev1.Secret{}
 	s.get(t, name, secret)
@@ -73,11 +73,11 @@ func (s *site) put(t *testing.T, folder, name string, items []corev1.KeyToPath) 
 		}
 	}
 	for _, item := range items {
-		file(t, filepath.Join(folder, item.Path), secret.Data[item.Key])
+		writeFile(t, filepath.Join(folder, item.Path), secret.Data[item.Key])
 	}
 }
 
-func file(t *testing.T, path string, content []byte) {
+func writeFile(t *testing.T, path string, content []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func file(t *testing.T, path string, content []byte) {
 func (s *site) start(t *testing.T, process string) {
 	t.Helper()
 	deployment := &appsv1.Deployment{}
-	s.get(t, running+"-"+process, deployment)
+	s.get(t, release+"-"+process, deployment)
 	pod := deployment.Spec.Template.Spec
 	container, root := pod.Containers[0], t.TempDir()
 	for _, mount := range container.VolumeMounts {
@@ -100,22 +100,22 @@ func (s *site) start(t *testing.T, process string) {
 			case volume.Name != mount.Name:
 			case volume.Projected != nil:
 				for _, source := range volume.Projected.Sources {
-					s.put(t, root+mount.MountPath, source.Secret.Name, source.Secret.Items)
+					s.writeSecret(t, root+mount.MountPath, source.Secret.Name, source.Secret.Items)
 				}
 			default:
-				s.put(t, root+mount.MountPath, volume.Secret.SecretName, nil)
+				s.writeSecret(t, root+mount.MountPath, volume.Secret.SecretName, nil)
 			}
 		}
 	}
 	token := &authenticationv1.TokenRequest{}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: running, Name: pod.ServiceAccountName}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: release, Name: pod.ServiceAccountName}}
 	if err := s.kubernetes.SubResource("token").Create(t.Context(), account, token); err != nil {
 		t.Fatal(err)
 	}
-	file(t, root+accountAt+"/token", []byte(token.Status.Token))
-	file(t, root+accountAt+"/namespace", []byte(running))
-	file(t, root+accountAt+"/ca.crt", s.Config.CAData)
-	file(t, root+"/etc/hosts", []byte(serverAt+" running.running.svc\n"))
+	writeFile(t, root+accountAt+"/token", []byte(token.Status.Token))
+	writeFile(t, root+accountAt+"/namespace", []byte(release))
+	writeFile(t, root+accountAt+"/ca.crt", s.Config.CAData)
+	writeFile(t, root+"/etc/hosts", []byte(serverAt+" running.running.svc\n"))
 	api, err := url.Parse(s.Config.Host)
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +136,8 @@ func (s *site) start(t *testing.T, process string) {
 	script := `mount -t tmpfs tmpfs /etc && cp -r "$0/etc/." /etc && mount -t tmpfs tmpfs /run && cp -r "$0/run/." /run && exec "$@"`
 	command := exec.Command("unshare", append(append(options, "/bin/sh", "-c", script, root, s.program), container.Args...)...) // #nosec G204 -- rendered from the chart
 	command.Env = environment
-	said := &strings.Builder{}
-	command.Stdout, command.Stderr = said, said
+	log := &strings.Builder{}
+	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
@@ -145,8 +145,8 @@ func (s *site) start(t *testing.T, process string) {
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
 		_ = command.Wait()
-		if t.Failed() || strings.Contains(said.String(), "forbidden") {
-			t.Errorf("%s: %s", process, said)
+		if t.Failed() || strings.Contains(log.String(), "forbidden") {
+			t.Errorf("%s: %s", process, log)
 		}
 	})
 	if err := testcluster.Until(t.Context(), func(context.Context) (bool, error) {
@@ -168,18 +168,18 @@ func (s *site) serve(t *testing.T, command string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.secret(t, "nodewise-server-tls", map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": authority})
-	s.put(t, folder, "nodewise-server-tls", nil)
+	s.createSecret(t, "nodewise-server-tls", map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": authority})
+	s.writeSecret(t, folder, "nodewise-server-tls", nil)
 	settings, service := &corev1.ConfigMap{}, &corev1.Service{}
-	s.get(t, running+"-settings", settings)
-	s.get(t, running, service)
+	s.get(t, release+"-settings", settings)
+	s.get(t, release, service)
 	config, listen := filepath.Join(folder, "nodewise.toml"), fmt.Sprintf("%s:%d", serverAt, service.Spec.Ports[0].Port)
-	file(t, config, []byte(settings.Data["nodewise.toml"]))
+	writeFile(t, config, []byte(settings.Data["nodewise.toml"]))
 	table := filepath.Join(folder, "runs.csv")
-	file(t, table, []byte("job,device,nodes,workers,steps_per_s,global_batch\nfirst,V100,1,8,2,512\nfirst,V100,2,16,3.5,512\nfirst,V100,4,32,5.5,512\n"))
+	writeFile(t, table, []byte("job,device,nodes,workers,steps_per_s,global_batch\nfirst,V100,1,8,2,512\nfirst,V100,2,16,3.5,512\nfirst,V100,4,32,5.5,512\n"))
 	nodewise := func(arguments ...string) *exec.Cmd {
 		made := exec.Command(command, arguments...) // #nosec G204 -- the user's own
-		made.Env = append(os.Environ(), "NODEWISE_STORE=sqlite:"+folder+"/nodewise.db", "NODEWISE_TRACES="+folder, "NODEWISE_LISTEN="+listen, "NODEWISE_HTTP=off",
+		made.Env = append(os.Environ(), "NODEWISE_STORE=sqlite:"+folder+"/nodewise.db", "NODEWISE_TRACES="+folder, "NODEWISE_LISTEN="+listen, "NODEWISE_HTTP=off", "NODEWISE_DRAIN_DELAY_S=0",
 			"NODEWISE_TLS__CERTIFICATE="+folder+"/tls.crt", "NODEWISE_TLS__KEY="+folder+"/tls.key", "NODEWISE_TLS_CA="+folder+"/ca.crt")
 		made.Stderr = os.Stderr
 		return made
@@ -188,7 +188,7 @@ func (s *site) serve(t *testing.T, command string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.secret(t, "nodewise-integrations", map[string][]byte{"token": token})
+	s.createSecret(t, "nodewise-integrations", map[string][]byte{"token": token})
 	server := nodewise("serve", "--config", config)
 	out, err := server.StdoutPipe()
 	if err != nil {
@@ -211,8 +211,8 @@ func (s *site) serve(t *testing.T, command string) {
 	}
 }
 
-// free returns an address that nobody listens on.
-func free(t *testing.T) string {
+// freeAddress returns an address that nobody listens on.
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -239,27 +239,27 @@ func TestAReleaseRuns(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", s.program, "../cmd/nodewise-kubernetes").CombinedOutput(); err != nil {
 		t.Fatalf("%s", out)
 	}
-	listen := free(t)
-	install := []string{"upgrade", "--install", running, deploy + "helm", "--namespace", running, "--create-namespace", "--kubeconfig", cluster.KubeConfig, "--set", "integrations.check.admissionCheck=running"}
+	listen := freeAddress(t)
+	install := []string{"upgrade", "--install", release, deploy + "helm", "--namespace", release, "--create-namespace", "--kubeconfig", cluster.KubeConfig, "--set", "integrations.check.admissionCheck=running"}
 	for _, process := range processes {
-		s.health[process] = free(t)
+		s.health[process] = freeAddress(t)
 		arguments := "-metrics=0,-health=" + s.health[process]
 		switch process { // ports of this machine, not of a pod
 		case "webhook":
 			arguments += ",-listen=" + listen
 		case "extender":
-			arguments += ",-listen=" + free(t)
+			arguments += ",-listen=" + freeAddress(t)
 		}
 		install = append(install, "--set", "integrations."+process+".enabled=true", "--set", "integrations."+process+".arguments={"+arguments+"}")
 	}
 	rendered(t, "helm", install...)
-	authority, err := exec.Command(s.program, "certificates", "-kubeconfig", cluster.KubeConfig, "-namespace", running, "-release", running, "-hosts", "127.0.0.1").Output()
+	authority, err := exec.Command(s.program, "certificates", "-kubeconfig", cluster.KubeConfig, "-namespace", release, "-release", release, "-hosts", "127.0.0.1").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	rendered(t, "helm", install...) // an upgrade does not remove the authority
 	webhook := &admissionv1.MutatingWebhookConfiguration{}
-	s.get(t, running, webhook)
+	s.get(t, release, webhook)
 	if string(webhook.Webhooks[0].ClientConfig.CABundle) != string(authority) {
 		t.Errorf("the webhook's authority is %q", webhook.Webhooks[0].ClientConfig.CABundle)
 	}
@@ -273,7 +273,7 @@ func TestAReleaseRuns(t *testing.T) {
 		}
 		if err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
 			lease := &coordinationv1.Lease{}
-			err := kubernetes.Get(ctx, client.ObjectKey{Namespace: running, Name: "nodewise-" + process}, lease)
+			err := kubernetes.Get(ctx, client.ObjectKey{Namespace: release, Name: "nodewise-" + process}, lease)
 			return err == nil && lease.Spec.HolderIdentity != nil, err
 		}); err != nil {
 			t.Error(process, " leads nothing: ", err)
