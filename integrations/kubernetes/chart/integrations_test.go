@@ -146,6 +146,16 @@ func TestSelectorsOfIntegrations(t *testing.T) {
 	}
 }
 
+// An empty list of callers admits everybody.
+func TestCallersAreNotRestrictedByIntegrations(t *testing.T) {
+	for _, object := range objects(t, renderProcess(t, "check", "--set-json", "networkPolicy.from=[]", "--show-only", "templates/networkpolicy.yaml")) {
+		ingress, _, _ := unstructured.NestedSlice(object.Object, "spec", "ingress")
+		if from, _, err := unstructured.NestedSlice(ingress[0].(map[string]any), "from"); err != nil || len(from) != 0 {
+			t.Errorf("%s: %v %v", object.GetName(), from, err)
+		}
+	}
+}
+
 // sameNames compares names in any order.
 func sameNames(some, others string) bool {
 	return slices.Equal(slices.Sorted(strings.FieldsSeq(some)), slices.Sorted(strings.FieldsSeq(others)))

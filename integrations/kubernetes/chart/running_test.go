@@ -184,7 +184,7 @@ func (s *site) serve(t *testing.T, command string) {
 		made.Stderr = os.Stderr
 		return made
 	}
-	token, err := nodewise("tokens", "create", "--config", config, "--role", "read", "--role", "ingest", "--role", "schedule", "--prefix", "*").Output()
+	token, err := nodewise("tokens", "create", "--config", config, "--role", "read", "--role", "ingest", "--role", "schedule").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,12 @@ func TestAReleaseRuns(t *testing.T) {
 		}
 		install = append(install, "--set", "integrations."+process+".enabled=true", "--set", "integrations."+process+".arguments={"+arguments+"}")
 	}
-	rendered(t, "helm", install...)
+	notes := rendered(t, "helm", install...)
+	for _, command := range []string{"deploy/running -- nodewise tokens create", "secret generic nodewise-integrations --namespace running", "certificates -namespace running -release running"} {
+		if !strings.Contains(notes, command) {
+			t.Errorf("the notes lack %q: %s", command, notes)
+		}
+	}
 	authority, err := exec.Command(s.program, "certificates", "-kubeconfig", cluster.KubeConfig, "-namespace", release, "-release", release, "-hosts", "127.0.0.1").Output()
 	if err != nil {
 		t.Fatal(err)
