@@ -112,6 +112,7 @@ func admitted(name, job string, count, now int, more string) string {
 // Jobs share the nominal quota of their ClusterQueue without what other workloads hold of it, but at least what they hold.
 func TestQuotasOfKueue(t *testing.T) {
 	const ended, waiting = `conditions: [{type: Finished, status: "True", reason: r, message: m, lastTransitionTime: "2026-01-01T00:00:00Z"}],`, `{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {name: w, namespace: team}}`
+	const podOfJob = `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: team, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: a, uid: u, controller: true}]}, spec: {nodeName: m}}`
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "kueue.x-k8s.io", Resource: "workloads"}, "", errors.New("no"))
 	absent := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "kueue.x-k8s.io", Kind: "Workload"}}
 	for name, test := range map[string]struct {
@@ -126,6 +127,9 @@ func TestQuotasOfKueue(t *testing.T) {
 		"another job ended":         {[]string{queue, admitted("a", "u", 1, 1, ""), admitted("b", "v", 3, 3, ended)}, nil, 32},
 		"borrowed":                  {[]string{queue, admitted("a", "u", 3, 3, ""), admitted("b", "v", 2, 2, "")}, nil, 24},
 		"two slices":                {[]string{queue, admitted("a", "u", 4, 4, ""), admitted("b", "u", 5, 5, "")}, nil, 40},
+		"between two slices":        {[]string{queue, admitted("a", "u", 1, 1, ended), waiting, admitted("b", "v", 1, 1, "")}, nil, 24},
+		"borrowed, between slices":  {[]string{queue, admitted("a", "u", 1, 1, ended), waiting, admitted("b", "v", 4, 4, ""), podOfJob}, nil, 8},
+		"after several slices":      {[]string{queue, admitted("a", "u", 6, 6, ended), admitted("b", "u", 1, 1, ""), admitted("c", "u", 6, 6, ended)}, nil, 32},
 		"not admitted":              {[]string{queue, waiting}, nil, -1},
 		"no queue":                  {[]string{admitted("a", "u", 1, 1, "")}, nil, -1},
 		"no rights":                 {[]string{queue, admitted("a", "u", 1, 1, "")}, forbidden, -1},

@@ -1,6 +1,7 @@
 package allocator
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -100,20 +101,22 @@ func (a *Allocator) quotas(ctx context.Context, all []*elastic) ([]*nodewisev1.Q
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[index].Object, found); err != nil {
 			return nil, err
 		}
-		job := byJob[ownerOf(found)]
+		job, finished := byJob[ownerOf(found)], meta.IsStatusConditionTrue(found.Status.Conditions, "Finished")
 		for of, devices := range found.devices() {
-			if job == nil {
+			switch {
+			case job == nil && !finished:
 				others[of] += devices
-				continue
+			case job != nil && !finished: // of two slices the greater counts: Kueue makes another one only for a job that grows
+				against[job], own[job] = of, max(own[job], devices)
+			case job != nil && own[job] == 0: // Kueue ends a slice before it admits the next one
+				against[job] = of
 			}
-			// Of two slices the greater counts: Kueue makes another one only for a job that grows.
-			against[job], own[job] = of, max(own[job], devices)
 		}
 	}
 	held := map[quota]int64{}
 	for job, of := range against {
 		job.queue = of.name()
-		held[of] += own[job]
+		held[of] += cmp.Or(own[job], int64(job.devices)*int64(len(job.pods)))
 	}
 	var limits []*nodewisev1.QueueQuota
 	for of, devices := range held {
@@ -142,9 +145,9 @@ func unreadable(ctx context.Context, err error) error {
 	return err
 }
 
-// devices returns what a workload holds, as Kueue counts it: what it was admitted with, without pods that it has given back since.
+// devices returns what a workload holds until it finishes, as Kueue counts it: what it was admitted with, without pods that it has given back since.
 func (w *workload) devices() map[quota]int64 {
-	if w.Status.Admission == nil || meta.IsStatusConditionTrue(w.Status.Conditions, "Finished") {
+	if w.Status.Admission == nil {
 		return nil
 	}
 	found := map[quota]int64{}
