@@ -365,8 +365,12 @@ func (c *controller) start(t *testing.T, program, address, health string) {
 		return
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- process.Wait() }()
-	t.Cleanup(func() { _ = process.Process.Kill() })
+	go func() { ended <- process.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		_ = process.Process.Kill()
+		for range ended { // its port is free afterwards
+		}
+	})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	err = testcluster.Until(ctx, func(ctx context.Context) (bool, error) {

@@ -103,10 +103,7 @@ func TestElasticQuota(t *testing.T) {
 	queueOf(t, "quota", "V100", 3*8, "")
 	store(t, "team/quota", measured(t, "V100"))
 	kind := controlledKinds[0]
-	rigid := kind.in(t, "quota", "quota-rigid", nil)
-	if err := rig.kubernetes.Create(t.Context(), rigid); err != nil {
-		t.Fatal(err)
-	}
+	rigid := create(t, kind.in(t, "quota", "quota-rigid", nil))
 	kind.running(t, rigid, 1)
 	one := create(t, kind.in(t, "quota", "quota-one", map[string]string{
 		"kueue.x-k8s.io/elastic-job": "true", "nodewise.dev/profile": "team/quota", "nodewise.dev/nodes": "1-4", "nodewise.dev/elastic": "true",
