@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from agents import stdio_agent, text_of
-from failing_servers import FAILURES, failing_server
+from failing_servers import FAILURES
 from mcp.client.client import Client as Agent
 from mcp.shared.exceptions import MCPError
 from patience import PATIENCE_S
@@ -59,7 +59,7 @@ def failure(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def target(failure: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("GRPC_VERBOSITY", "NONE")
-    with failing_server(failure) as target:
+    with FAILURES[failure]() as target:
         yield target
 
 

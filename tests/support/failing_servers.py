@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -16,8 +16,9 @@ from google.protobuf.message import DecodeError
 from grpc_status import rpc_status
 
 from nodewise_protos.v1 import prediction_pb2, prediction_service_pb2
+from nodewise_protos.v1beta1 import completion_service_pb2
 
-__all__ = ["FAILURES", "failing_server"]
+__all__ = ["FAILURES", "failing_targets", "wrong_offer_server"]
 
 
 @contextmanager
@@ -48,15 +49,16 @@ def _says(line: bytes) -> Iterator[str]:
 
 
 Answer = Callable[[bytes, Any], bytes]
+"""Of the request's bytes and the call's context."""
 
 
 @contextmanager
-def _answers(answer: Answer) -> Iterator[str]:
-    """Every call of every method is answered by a function of the request's bytes and the call's context."""
+def _answers(answer: Answer, **of_methods: Answer) -> Iterator[str]:
+    """Every call of every method is answered by one function, except for methods that have their own."""
 
     class EveryMethod(grpc.GenericRpcHandler):
-        def service(self, _details: Any) -> grpc.RpcMethodHandler:
-            return grpc.unary_unary_rpc_method_handler(answer)
+        def service(self, details: Any) -> grpc.RpcMethodHandler:
+            return grpc.unary_unary_rpc_method_handler(of_methods.get(details.method.rpartition("/")[2], answer))
 
     server = grpc.server(ThreadPoolExecutor(8), handlers=(EveryMethod(),))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -99,19 +101,17 @@ def _rows(changes: Mapping[str, Any]) -> Answer:
             asked.ParseFromString(request)
         except DecodeError:  # of another method
             return b""
-        nodes = list(asked.configurations.nodes) or [1]
-        count = max(len(nodes), len(asked.configurations.workers), len(asked.configurations.device_indexes))
+        nodes, workers = asked.configurations.nodes, asked.configurations.workers
+        count = max(len(nodes), len(workers), 1)
         usual = {"steps_per_second": 2.0, "lower_steps_per_second": 1.0, "upper_steps_per_second": 4.0}
-        columns = {"nodes": 1, "workers": 1, **usual, **changes}
-        rows = prediction_pb2.Predictions(
-            rows_count=count,
-            statuses=[prediction_pb2.ROW_STATUS_ANSWERED] * count,
-            **{name: [value] * count for name, value in columns.items()},
-        )
-        reply = prediction_service_pb2.PredictResponse(
-            predictions=rows, recommendation={"row": 0, "nodes": columns["nodes"], "why": "because"}
-        )
-        return reply.SerializeToString()
+        columns = {name: [value] * count for name, value in (usual | changes).items()}
+        for name, stated in (("nodes", nodes), ("workers", workers)):
+            columns.setdefault(name, list(stated) if len(stated) == count else [*stated, 1][:1] * count)
+        statuses = [prediction_pb2.ROW_STATUS_ANSWERED] * count
+        rows = prediction_pb2.Predictions(rows_count=count, statuses=statuses, **columns)
+        return prediction_service_pb2.PredictResponse(
+            predictions=rows, recommendation={"row": 0, "nodes": columns["nodes"][0], "why": "because"}
+        ).SerializeToString()
 
     return answer
 
@@ -141,9 +141,16 @@ FAILURES: Final[Mapping[str, Callable[[], AbstractContextManager[str]]]] = {
     "exhausted": partial(_answers, _refusal(_CODES.RESOURCE_EXHAUSTED, "OVERLOADED", retry_delay_s=1.0)),
     "invalid": partial(_answers, _refusal(_CODES.INVALID_ARGUMENT, "INVALID_FIELD", violations={"nodes": "wrong"})),
 }
-"""How a server fails, by name; each gives the address of a server that fails so."""
+"""How a server fails, by name; each gives the address of a server that fails so, as long as the block lasts."""
 
 
-def failing_server(name: str) -> AbstractContextManager[str]:
-    """The address of a server that fails, as long as the block lasts."""
-    return FAILURES[name]()
+@contextmanager
+def failing_targets(*names: str) -> Iterator[list[str]]:
+    """The addresses of servers that fail in each of these ways."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(FAILURES[name]()) for name in names]
+
+
+_OTHER_OFFER: Final = completion_service_pb2.EstimateCompletionResponse(choice={"row": 7}).SerializeToString()
+wrong_offer_server: Final = partial(_answers, _rows({}), EstimateCompletion=_always(_OTHER_OFFER))
+"""Right predictions, and an offer that was not requested."""
