@@ -5,9 +5,11 @@ package collector
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protojson"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -122,13 +124,13 @@ func (c *Collector) keep(ctx context.Context, past *history, found *Sample, err 
 	}
 }
 
-// send appends pending observations, the oldest first, until Nodewise does not answer.
+// send appends pending observations, the oldest first, until Nodewise does not take them now.
 func (c *Collector) send(ctx context.Context) error {
 	for len(c.pending) > 0 {
 		err := c.Append(ctx, c.pending[0])
-		switch reason := nodewise.ReasonOf(err); {
-		case err == nil || reason == "REQUEST_ID_REUSED": // another collector sent a slightly different observation first
-		case reason == "":
+		switch {
+		case err == nil || nodewise.ReasonOf(err) == "REQUEST_ID_REUSED": // another collector sent a slightly different observation first
+		case later(err):
 			return err
 		default: // Nodewise would refuse it again
 			log.FromContext(ctx).Error(err, "Nodewise refused an observation", "profile", c.pending[0].GetProfileId())
@@ -136,6 +138,19 @@ func (c *Collector) send(ctx context.Context) error {
 		c.pending = c.pending[1:]
 	}
 	return nil
+}
+
+// later reports whether Nodewise may take the same observation later: it does not answer now, is busy, or does not accept the token.
+func later(err error) bool {
+	var failure *nodewise.Error
+	if !errors.As(err, &failure) || failure.Reason == "" {
+		return true
+	}
+	switch failure.Code {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Unauthenticated:
+		return true
+	}
+	return false
 }
 
 // observe returns the speed of a job in the window that ends now; nil = there is none. A window with another number of pods, a restart or warm-up
