@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -26,6 +28,7 @@ const (
 	mostLogBytes = int64(8 << 20) // per window
 	mostPending  = 1000           // observations kept while Nodewise does not answer; the oldest are dropped first
 	readTimeout  = 10 * time.Second
+	mostReads    = 32 // at a time
 )
 
 // Collector reads the speed of jobs once in each window.
@@ -80,15 +83,15 @@ func (c *Collector) Collect(ctx context.Context, end time.Time) error {
 	if err != nil {
 		return err
 	}
+	all = slices.DeleteFunc(all, func(each *job) bool { return each.ending })
+	slices.SortStableFunc(all, func(a, b *job) int { return cmp.Compare(a.queries(), b.queries()) }) // a Prometheus that hangs delays queries alone
 	histories := map[types.UID]*history{}
 	for _, each := range all {
-		past := cmp.Or(c.histories[each.uid], &history{})
-		if each.ending {
-			continue
-		}
-		histories[each.uid] = past
-		found, err := c.observe(ctx, each, past, end)
-		c.keep(ctx, past, found, err)
+		histories[each.uid] = cmp.Or(c.histories[each.uid], &history{})
+	}
+	samples, errs := c.observeAll(ctx, all, histories, end)
+	for index, each := range all {
+		c.keep(ctx, histories[each.uid], samples[index], errs[index])
 	}
 	for uid, past := range c.histories {
 		if histories[uid] != nil {
@@ -151,6 +154,27 @@ func later(err error) bool {
 		return true
 	}
 	return false
+}
+
+// queries returns the number of queries in PromQL that read a job.
+func (j *job) queries() int { return min(len(j.annotations[jobs.Query]), 1) }
+
+// observeAll observes jobs, several at a time: a source that hangs delays other jobs little, and the next window not at all.
+func (c *Collector) observeAll(ctx context.Context, all []*job, histories map[types.UID]*history, end time.Time) ([]*Sample, []error) {
+	ctx, cancel := context.WithTimeout(ctx, max(c.Window/2, readTimeout))
+	defer cancel()
+	samples, errs := make([]*Sample, len(all)), make([]error, len(all))
+	slots := make(chan struct{}, mostReads)
+	var reading sync.WaitGroup
+	for index, each := range all {
+		slots <- struct{}{}
+		reading.Go(func() {
+			samples[index], errs[index] = c.observe(ctx, each, histories[each.uid], end)
+			<-slots
+		})
+	}
+	reading.Wait()
+	return samples, errs
 }
 
 // observe returns the speed of a job in the window that ends now; nil = there is none. A window with another number of pods, a restart or warm-up

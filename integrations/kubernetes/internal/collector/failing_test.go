@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 	"google.golang.org/grpc/codes"
 
 	nodewise "github.com/nodewise/nodewise/clients/go"
@@ -50,4 +54,37 @@ func TestWhatIsNotTakenIsSentAgain(t *testing.T) {
 			t.Error(name, ": ", err, len(sent), len(collector.pending))
 		}
 	}
+}
+
+// hanging is a Prometheus that never answers.
+type hanging struct{}
+
+func (hanging) Query(ctx context.Context, _ string, _ time.Time, _ ...prometheusv1.Option) (model.Value, prometheusv1.Warnings, error) {
+	<-ctx.Done()
+	return nil, nil, ctx.Err()
+}
+
+// A source that hangs costs a window one time-out, however many jobs have it, and other jobs are observed.
+func TestASourceThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWindows(t)
+		for number := range 200 {
+			w.write(pod(fmt.Sprint("asks-", number), "", profiled+", nodewise.dev/metrics-query: steps_rate", ""))
+		}
+		w.collector.Prometheus = hanging{}
+		w.write(pod("reports", "batch/v1 Job part", "", ""))
+		w.write(owner("batch/v1", "Job", "part", "trainer.kubeflow.org/v1alpha1 TrainJob train", "", ""))
+		found := 0
+		for window := range 4 {
+			w.write(trained(profiled, 60*window, fmt.Sprintf(`metrics: [{name: current_step, value: "%d"}]`, 120*window)))
+			begun := time.Now()
+			found += len(w.collect())
+			if took := time.Since(begun); took > w.collector.Window/2 {
+				t.Error("a window took ", took)
+			}
+		}
+		if found == 0 {
+			t.Error("the job whose source answers was not observed")
+		}
+	})
 }
