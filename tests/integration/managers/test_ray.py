@@ -78,7 +78,7 @@ def test_workers_and_trials_until_nodewise_is_stopped(tmp_path: Path) -> None:
 
 
 def test_training_and_tuning_go_on_however_nodewise_fails(tmp_path: Path) -> None:
-    failures = ("hanging", "another protocol", "a row that was not requested", "unauthenticated", "exhausted")
+    failures = ("hanging", "a row that was not requested", "unauthenticated", "exhausted")
     with (
         failing_targets(*failures) as targets,
         program_of("ray", "ray_program.py", "", "1", *targets, folder=tmp_path, environment=QUICK) as program,
