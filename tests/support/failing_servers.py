@@ -108,7 +108,9 @@ def _rows(changes: Mapping[str, Any]) -> Answer:
         for name, stated in (("nodes", nodes), ("workers", workers)):
             columns.setdefault(name, list(stated) if len(stated) == count else [*stated, 1][:1] * count)
         statuses = [prediction_pb2.ROW_STATUS_ANSWERED] * count
-        rows = prediction_pb2.Predictions(rows_count=count, statuses=statuses, **columns)
+        rows = prediction_pb2.Predictions(rows_count=count, statuses=statuses)
+        for name, column in columns.items():
+            getattr(rows, name).extend(column)
         return prediction_service_pb2.PredictResponse(
             predictions=rows, recommendation={"row": 0, "nodes": columns["nodes"][0], "why": "because"}
         ).SerializeToString()
