@@ -3,6 +3,8 @@
 {{- define "nodewise.rights.allocator" -}}
 - {apiGroups: [""], resources: [nodes, pods], verbs: [get, list, watch]}
 - {apiGroups: [batch], resources: [jobs], verbs: [get, list, watch, patch]}
+- {apiGroups: [kueue.x-k8s.io], resources: [workloads], verbs: [list]} # jobs stay within the quotas of Kueue
+- {apiGroups: [kueue.x-k8s.io], resources: [clusterqueues], verbs: [get]}
 - {apiGroups: [""], resources: [events], verbs: [create]}
 {{- end }}
 
