@@ -65,7 +65,9 @@ def device_named(name: str, devices: Iterable[Device]) -> Device:
     for device in all_devices:
         if _key(name) in map(_key, _names(device)):
             return device
-    raise InputError(f"the catalogue has no device {name!r}; nearest are {', '.join(_nearest(name, all_devices))}")
+    raise InputError(
+        f"the catalogue has no device {name!r}; nearest are {', '.join(_nearest(name, all_devices)) or 'none'}"
+    )
 
 
 def _nearest(name: str, devices: Iterable[Device]) -> list[str]:

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -287,13 +288,29 @@ func wrongServers(t *testing.T) map[string]string {
 			<-stream.Context().Done()
 			return stream.Context().Err()
 		}),
-		"refusing":      wrongServer(t, func(any, grpc.ServerStream) error { return status.Error(codes.PermissionDenied, "no") }),
-		"empty-answers": wrongServer(t, func(_ any, stream grpc.ServerStream) error { return stream.SendMsg(&nodewisev1.PredictResponse{}) }),
+		"unauthenticated": wrongServer(t, refusing(t, codes.Unauthenticated, "UNAUTHENTICATED")),
+		"exhausted":       wrongServer(t, refusing(t, codes.ResourceExhausted, "OVERLOADED")),
+		"invalid":         wrongServer(t, refusing(t, codes.InvalidArgument, "INVALID_FIELD")),
+		"empty-answers":   wrongServer(t, func(_ any, stream grpc.ServerStream) error { return stream.SendMsg(&nodewisev1.PredictResponse{}) }),
 		"absurd-answers": wrongServer(t, func(_ any, stream grpc.ServerStream) error {
+			if method, _ := grpc.MethodFromServerStream(stream); strings.HasSuffix(method, "/Schedule") {
+				grows := &nodewisev1.JobAllocation{Action: nodewisev1.ScheduleAction_SCHEDULE_ACTION_CHANGE, DevicesCount: 16}
+				return stream.SendMsg(&nodewisev1.ScheduleResponse{Allocations: []*nodewisev1.JobAllocation{grows, grows, grows}})
+			}
 			return stream.SendMsg(&nodewisev1.PredictResponse{Recommendation: &nodewisev1.Recommendation{Row: 1 << 30, DeviceName: "none"}})
 		}),
 		"no-protocol": otherProtocol(t),
 	}
+}
+
+// refusing refuses every call, as Nodewise does.
+func refusing(t *testing.T, code codes.Code, reason string) grpc.StreamHandler {
+	t.Helper()
+	found, err := status.New(code, "no").WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: "nodewise"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(any, grpc.ServerStream) error { return found.Err() }
 }
 
 // wrongServer serves gRPC at an address and answers every call with a handler.

@@ -59,7 +59,10 @@ func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 		}
 		appended := func(ctx context.Context, request *nodewisev1.AppendProfileRequest) error {
 			return asker.Do(ctx, func(ctx context.Context) error {
-				_, err := options.client.AppendProfile(ctx, request)
+				reply, err := options.client.AppendProfile(ctx, request)
+				if err == nil && reply.GetProfile().GetRevision() == 0 {
+					err = fmt.Errorf("%s does not answer as Nodewise does", options.server)
+				}
 				return err
 			})
 		}
