@@ -107,8 +107,14 @@ def test_every_setting_that_is_named_exists() -> None:
         if file.is_file()
         for variable in re.findall(r"NODEWISE_[A-Z_]+[A-Z]", file.read_text(encoding="utf-8"))
     }
-    assert named - known <= {"NODEWISE_CONFIG", "NODEWISE_PORT"}
-    assert "NODEWISE_HTTP" in named
+    clients = {
+        variable
+        for folder in ("clients/go", "integrations/kubernetes/cmd")
+        for file in (ROOT / folder).rglob("*.go")
+        for variable in re.findall(r'os\.Getenv\("(NODEWISE_\w+)"\)', file.read_text(encoding="utf-8"))
+    }
+    assert named - known - clients <= {"NODEWISE_CONFIG", "NODEWISE_PORT"}
+    assert named >= {"NODEWISE_HTTP", "NODEWISE_TOKEN_FILE"}
 
 
 def test_the_autoscaler_asks_for_the_metric_that_the_adapter_makes_of_one_of_the_server() -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -23,11 +26,12 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrations" / "recipes.
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-def run(block: str, target: str, folder: Path) -> str:
+def run(block: str, target: str, folder: Path, seconds: int = 60) -> str:
     """What a block prints."""
+    # The two seconds of the page are not those of a busy machine.
+    program = block.replace("localhost:50552", target).replace("time 2 ", f"time {seconds} ")
     done = subprocess.run(
-        # The two seconds of the page are not those of a busy machine.
-        ["bash", "-euo", "pipefail", "-c", block.replace("localhost:50552", target).replace("time 2 ", "time 60 ")],
+        ["bash", "-euo", "pipefail", "-c", program],
         cwd=folder,
         env={**os.environ, "no_proxy": "127.0.0.1"},
         capture_output=True,
@@ -65,3 +69,39 @@ def test_each_recipe_answers_its_question_and_the_script_goes_on_without(tmp_pat
     # The server is gone.
     assert run(BLOCKS[4], target, tmp_path).strip() == "2"
     assert "nodes: 2\n" in run(BLOCKS[5], target, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (200, ""),
+        (200, "<html>Welcome</html>"),
+        (200, "[]"),
+        (200, "{}"),
+        (200, '{"recommendation": {"nodes": 4096}}'),
+        (200, '{"recommendation": {"nodes": "4; true"}}'),
+        (401, '{"recommendation": {"nodes": 4}}'),
+        (429, ""),
+    ],
+)
+def test_the_script_prints_two_where_something_else_answers(status: int, text: str, tmp_path: Path) -> None:
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *_words: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        Thread(target=server.serve_forever).start()
+        printed = run(BLOCKS[4], f"127.0.0.1:{server.server_port}", tmp_path)
+        server.shutdown()
+    assert printed == "2\n"
+
+
+def test_the_script_prints_two_where_nothing_answers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert run(BLOCKS[4], f"127.0.0.1:{silent.getsockname()[1]}", tmp_path, seconds=1) == "2\n"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from failing_servers import FAILURES, failing_targets
 from patience import wait_until
 from slurm_clusters import SlurmCluster, running_slurm
 
@@ -355,7 +356,7 @@ def test_a_job_of_several_components_is_submitted_as_it_is(site: Site) -> None:
 #NODEWISE --profile={PROFILE} --nodes=1-4 --steps=100
 true
 """
-    typed = site.types("nodewise-sbatch", script=script)
+    typed = site.types("nodewise-sbatch", script=script, NODEWISE_SERVER="127.0.0.1:1")  # it is not asked
     assert typed.stderr == "nodewise-sbatch: a job with several components is submitted unchanged\n"
     (job_id,) = re.findall(r"\d+$", typed.stdout.strip())
     components = site.slurm.run("scontrol", "-o", "show", "job", job_id, cwd=site.folder).stdout
@@ -402,3 +403,28 @@ echo "steps/s=$SLURM_ARRAY_TASK_ID"
     recorded = rows_of(client)[2:]
     assert {row["nodes"] for row in recorded} == {3}
     assert sorted(float(str(row["steps_per_second"])) for row in recorded) == [3, 4, 5]
+
+
+def test_however_nodewise_fails_jobs_run_and_end_as_without(site: Site) -> None:
+    """Arrays, of which each task asks once more at its end."""
+    array = f"""#!/bin/sh
+#SBATCH --array=1-2 --nodes=1 --gpus-per-node=2 --time=01:00:00
+#NODEWISE --profile={PROFILE} --nodes=2-4 --steps=3343 --pattern="steps/s=([0-9.]+)"
+echo "steps/s=2.5"
+"""
+    job_ids: dict[str, str] = {}
+    with failing_targets(*FAILURES) as targets:
+        for failure, target in zip(FAILURES, targets, strict=True):
+            here = {"NODEWISE_SERVER": target, "NODEWISE_EPILOG_LOG": f"{site.folder}/{failure}.log"}
+            # At their ends they do not know that the submission got no answer.
+            later = f"--export=ALL,NODEWISE_STATE_FOLDER={site.folder}/later"
+            typed = site.types(f"nodewise-sbatch --nodewise-timeout-s=1 {later} --parsable", script=array, **here)
+            assert typed.returncode == 0, (failure, typed.stderr)
+            assert typed.stderr.startswith("nodewise-sbatch: no answer; the job is submitted unchanged ("), failure
+            job_ids[failure] = typed.stdout.strip()
+        for failure, job_id in job_ids.items():
+            for task in (f"{job_id}_1", f"{job_id}_2"):
+                job = site.slurm.finished(task)
+                assert (job["JobState"], job["NumNodes"], job["TimeLimit"]) == ("COMPLETED", "1", "01:00:00"), failure
+            log = (site.folder / f"{failure}.log").read_text()
+            assert log.count(f"2.5 steps/s are not added to {PROFILE} (") == 2, log

@@ -163,6 +163,12 @@ def test_what_does_not_fit_is_shown_and_never_filled_in(target: str) -> None:
     assert found.reason is NoAdvice.NOTHING_FITS
 
 
+def test_a_limit_of_more_than_a_year_is_not_filled_in(target: str) -> None:
+    found = answered(target, "profile=small", "nodes=2", "steps=1e12")
+    assert not any(option.startswith("--time") for option in found.options)
+    assert "--time is not changed: at the lower bound of the throughput the work takes more than a year" in found.lines
+
+
 def test_the_table_marks_the_chosen_count(target: str) -> None:
     head, *rows = table(answered(target, "profile=small", "nodes=1-3").advice)
     assert head.split() == ["nodes", "workers", "steps/s", "interval", "memory", "GiB"]

@@ -1,10 +1,14 @@
-"""Runs in the environment with Optuna: a study of batches, on a clock that the objective itself moves on."""
+"""Runs in the environment with Optuna: a study of batches, on a clock that the objective itself moves on.
+
+``optuna_program.py TARGET SECONDS STUDY``, or with further targets, at each of which Nodewise fails.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+from collections.abc import Sequence
 
 import optuna
 
@@ -18,11 +22,19 @@ DEADLINE_SECONDS = 20.0
 
 def main() -> None:
     logging.basicConfig(level=logging.INFO)
+    target, seconds, name, *failing = sys.argv[1:]
+    for each in failing:
+        studied(each, seconds, name, (256, 32), ())
+    if not failing:
+        studied(target, seconds, name, (32, 128), (256, 32))
+
+
+def studied(target: str, seconds: str, name: str, batches: Sequence[int], later: Sequence[int]) -> None:
     now = [0.0]
     times = StudyTimes(
         "team-a/tuned",
         columns={"nodes": 1, "workers": 2, "sync_modes": "allreduce"},
-        adviser=Adviser(sys.argv[1], timeout_seconds=float(sys.argv[2])),
+        adviser=Adviser(target, timeout_seconds=float(seconds)),
         clock=lambda: now[0],
     )
 
@@ -35,9 +47,7 @@ def main() -> None:
                 timed.step()
         return 1.0 / batch
 
-    study = optuna.create_study(
-        study_name=sys.argv[3], sampler=optuna.samplers.GridSampler({"batch": list(STEP_SECONDS)})
-    )
+    study = optuna.create_study(study_name=name, sampler=optuna.samplers.GridSampler({"batch": list(STEP_SECONDS)}))
 
     def run(batch: int) -> None:
         before = now[0]
@@ -56,10 +66,11 @@ def main() -> None:
             flush=True,
         )
 
-    for batch in (32, 128):
+    for batch in batches:
         run(batch)
-    sys.stdin.readline()  # Nodewise is stopped now
-    for batch in (256, 32):
+    if later:
+        sys.stdin.readline()  # Nodewise is stopped now
+    for batch in later:
         run(batch)
 
 

@@ -1,4 +1,7 @@
-"""Runs in Ray's environment: a cluster of this machine alone, trained and tuned on with Nodewise and without."""
+"""Runs in Ray's environment: a cluster of this machine alone, trained and tuned on with Nodewise and without.
+
+``ray_program.py TARGET SECONDS``, or with further targets, at each of which Nodewise fails.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,20 @@ from nodewise_integrations.ray.autoscaler import request_workers
 from nodewise_integrations.ray.train import StepTimes, scaled
 from nodewise_integrations.ray.tune import DeadlineStopper, TrialObservations
 
-TARGET, TIMEOUT_SECONDS = sys.argv[1], float(sys.argv[2])
+TARGET, TIMEOUT_SECONDS, FAILING = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
 WORKERS = 3
-COUNTS = WorkerCounts(
-    "team-a/elastic",
-    columns={"sync_modes": "allreduce", "global_batch_samples": 64},
-    target=TARGET,
-    timeout_seconds=TIMEOUT_SECONDS,
-)
+
+
+def counts_of(target: str) -> WorkerCounts:
+    return WorkerCounts(
+        "team-a/elastic",
+        columns={"sync_modes": "allreduce", "global_batch_samples": 64},
+        target=target,
+        timeout_seconds=TIMEOUT_SECONDS,
+    )
+
+
+COUNTS = counts_of(TARGET)
 
 
 def told(**what: Any) -> None:
@@ -49,17 +58,17 @@ def training(config: dict[str, Any]) -> None:
         Path(config["done"]).write_text(json.dumps({"workers": world, "steps": step + 1}), encoding="utf-8")
 
 
-def trained(name: str, waits_for: str = "") -> None:
+def trained(name: str, waits_for: str = "", counts: WorkerCounts = COUNTS) -> None:
     done = Path.home() / f"{name}.json"
     trainer = DataParallelTrainer(
         training,
         train_loop_config={"waits_for": waits_for, "done": str(done)},
         scaling_config=ScalingConfig(num_workers=(1, WORKERS)),
         run_config=RunConfig(
-            name=name, storage_path=str(Path.home() / "results"), callbacks=[StepTimes(COUNTS, reports=3)]
+            name=name, storage_path=str(Path.home() / "results"), callbacks=[StepTimes(counts, reports=3)]
         ),
     )
-    result = scaled(trainer, COUNTS).fit()
+    result = scaled(trainer, counts).fit()
     told(what=name, failed=result.error is not None, **json.loads(done.read_text(encoding="utf-8")))
 
 
@@ -69,12 +78,12 @@ def trial(config: dict[str, Any]) -> None:
         tune.report({"loss": 1.0})
 
 
-def tuned(name: str) -> None:
+def tuned(name: str, target: str = TARGET) -> None:
     def columns(config: Any) -> dict[str, Any]:
         batch = 128 if config["step_seconds"] > 0.01 else 32
         return {"nodes": 1, "workers": 2, "sync_modes": "allreduce", "batch_per_worker_samples": batch}
 
-    asked: dict[str, Any] = {"columns": columns, "target": TARGET, "timeout_seconds": TIMEOUT_SECONDS}
+    asked: dict[str, Any] = {"columns": columns, "target": target, "timeout_seconds": TIMEOUT_SECONDS}
     grid = tune.Tuner(
         trial,
         param_space={"step_seconds": tune.grid_search([0.01, 0.02])},
@@ -90,8 +99,8 @@ def tuned(name: str) -> None:
     told(what=name, iterations={str(each.config["step_seconds"]): each.metrics["training_iteration"] for each in grid})
 
 
-def requested() -> None:
-    advice = request_workers(COUNTS, fewest=1, most=WORKERS, resources_per_worker={"CPU": 1})
+def requested(counts: WorkerCounts = COUNTS) -> None:
+    advice = request_workers(counts, fewest=1, most=WORKERS, resources_per_worker={"CPU": 1})
     told(
         what="autoscaler",
         advised=advice.chosen.workers if isinstance(advice, Advice) else None,
@@ -103,6 +112,12 @@ def requested() -> None:
 def main() -> None:
     logging.basicConfig(level=logging.INFO)
     ray.init(num_cpus=WORKERS, include_dashboard=False, log_to_driver=True)
+    for number, target in enumerate(FAILING):
+        requested(counts_of(target))
+        trained(f"failing-{number}", counts=counts_of(target))
+        tuned(f"tuned-failing-{number}", target)
+    if FAILING:
+        return
     requested()
     # What has no such hook is left as it is.
     assert scaled(requested, COUNTS) is requested

@@ -1,4 +1,7 @@
-"""Runs in SkyPilot's environment: its own optimizer over a catalogue of the tests, at home in an empty folder."""
+"""Runs in SkyPilot's environment: its own optimizer over a catalogue of the tests, at home in an empty folder.
+
+``skypilot_program.py TARGET SECONDS``, or with further targets, at each of which Nodewise fails.
+"""
 
 from __future__ import annotations
 
@@ -76,9 +79,22 @@ def large(adviser: Adviser) -> None:
     told(nodes=made.num_nodes, answer=str(found))
 
 
+def failing(target: str) -> None:
+    for ask in (
+        lambda adviser: optimized(adviser, sky.OptimizeTarget.COST),
+        lambda adviser: chosen(adviser, spot=False, deadline_hours=24),
+        lambda adviser: chosen(adviser, spot=True, deadline_hours=24),
+    ):
+        ask(Adviser(target, timeout_seconds=1.0))
+
+
 def main() -> None:
     logging.basicConfig(level=logging.INFO)
     prepare()
+    for target in sys.argv[3:]:
+        failing(target)
+    if sys.argv[3:]:
+        return
     adviser = Adviser(sys.argv[1], timeout_seconds=float(sys.argv[2]))
     optimized(adviser, sky.OptimizeTarget.COST)
     optimized(adviser, sky.OptimizeTarget.TIME)

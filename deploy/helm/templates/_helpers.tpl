@@ -11,3 +11,34 @@ tcpSocket: {port: http}
 httpGet: {path: {{ .path }}, port: http, scheme: HTTPS}
 {{- end }}
 {{- end }}
+
+{{- /* The names of the processes of nodewise-kubernetes that are enabled, as JSON. */}}
+{{- define "nodewise.integrations" -}}
+{{- $enabled := list }}
+{{- range $process := list "allocator" "check" "collector" "extender" "recommender" "webhook" }}
+{{- if (get $.Values.integrations $process).enabled }}{{ $enabled = append $enabled $process }}{{ end }}
+{{- end }}
+{{- if and .Values.integrations.server (not $enabled) }}
+{{- fail "integrations.server names a server elsewhere, but no process is enabled; set integrations.check.enabled or another's, or leave integrations.server empty" }}
+{{- end }}
+{{- toJson $enabled }}
+{{- end }}
+
+{{- define "nodewise.integrations.labels" -}}
+app.kubernetes.io/name: nodewise-kubernetes
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- /* The variables by which its processes reach the server. */}}
+{{- define "nodewise.integrations.environment" -}}
+{{- $found := dict "NODEWISE_SERVER" (.Values.integrations.server | default (printf "%s.%s.svc:50551" .Release.Name .Release.Namespace)) "NODEWISE_TLS_CA" "/etc/nodewise/server/ca.crt" }}
+{{- with .Values.settings.authentication }}
+{{- if or (has "tokens" .) (has "jwt" .) }}{{ $_ := set $found "NODEWISE_TOKEN_FILE" "/etc/nodewise/server/token" }}{{ end }}
+{{- end }}
+{{- if dig "tls" "client_authorities" "" .Values.settings }}
+{{- $_ := set $found "NODEWISE_TLS_CERT" "/etc/nodewise/server/tls.crt" }}
+{{- $_ := set $found "NODEWISE_TLS_KEY" "/etc/nodewise/server/tls.key" }}
+{{- end }}
+{{- range $variable, $value := .Values.integrations.environment }}{{ $_ := set $found $variable $value }}{{ end }}
+{{- toYaml $found }}
+{{- end }}

@@ -4,6 +4,7 @@ package chart
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -29,8 +30,9 @@ import (
 const (
 	deploy    = "../../../deploy/"
 	namespace = "nodewise-system"
-	render    = "go tool -modfile=../tools/go.mod helm template nodewise ../../../deploy/helm"
 )
+
+var write = flag.Bool("write", false, "write the manifests that are rendered from the chart")
 
 func TestMain(m *testing.M) {
 	if out, err := exec.Command("go", "list", "-C", "../tools", "-deps", "tool").CombinedOutput(); err != nil {
@@ -46,17 +48,31 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// run runs one of the tools of ../tools.
-func run(t *testing.T, arguments ...string) (string, error) {
+// built returns a function that builds one of the tools of ../tools, once, and returns its path.
+func built(tool string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		path, err := exec.Command("go", "tool", "-modfile=../tools/go.mod", "-n", tool).Output() // #nosec G204 -- stated here
+		return strings.TrimSpace(string(path)), err
+	})
+}
+
+var tools = map[string]func() (string, error){"helm": built("helm"), "kustomize": built("kustomize")}
+
+// run runs one of the tools.
+func run(t *testing.T, tool string, arguments ...string) (string, error) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=../tools/go.mod"}, arguments...)...) // #nosec G204 -- stated here
+	path, err := tools[tool]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), path, arguments...) // #nosec G204 -- built from ../tools
 	var out, errors bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errors
 	command.Env = os.Environ()
 	for _, name := range []string{"HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"} { // not the user's repositories and plugins
 		command.Env = append(command.Env, name+"="+t.TempDir())
 	}
-	err := command.Run()
+	err = command.Run()
 	return out.String(), joined(err, errors.String())
 }
 
@@ -67,9 +83,9 @@ func joined(err error, said string) error {
 	return fmt.Errorf("%w: %s", err, said)
 }
 
-func rendered(t *testing.T, arguments ...string) string {
+func rendered(t *testing.T, tool string, arguments ...string) string {
 	t.Helper()
-	out, err := run(t, arguments...)
+	out, err := run(t, tool, arguments...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,16 +94,27 @@ func rendered(t *testing.T, arguments ...string) string {
 
 func chart(t *testing.T, options ...string) string {
 	t.Helper()
-	return rendered(t, append([]string{"helm", "template", "nodewise", deploy + "helm"}, options...)...)
+	return rendered(t, "helm", append([]string{"template", "nodewise", deploy + "helm"}, options...)...)
 }
 
-func TestTheBaseIsTheChartsRendering(t *testing.T) {
-	base, err := os.ReadFile(deploy + "kustomize/base/nodewise.yaml")
-	if err != nil {
-		t.Fatal(err)
+func TestManifestsAreTheChartsRendering(t *testing.T) {
+	manifests := map[string]string{
+		deploy + "kustomize/base/nodewise.yaml": chart(t),
+		"../deploy/configuration.yaml":          renderManifest(t, "check", "integrations-configuration"),
+		"../deploy/webhook.yaml":                renderManifest(t, "webhook", "integrations", "webhook"),
 	}
-	if string(base) != chart(t) {
-		t.Errorf("deploy/kustomize/base/nodewise.yaml is stale: (cd integrations/kubernetes/chart && %s) > deploy/kustomize/base/nodewise.yaml", render)
+	for _, process := range []string{"allocator", "check", "collector", "extender", "recommender"} {
+		manifests["../deploy/"+process+".yaml"] = renderManifest(t, process, "integrations")
+	}
+	for path, want := range manifests {
+		if *write {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil { // #nosec G306 -- a manifest
+				t.Fatal(err)
+			}
+		}
+		if text, err := os.ReadFile(path); err != nil || string(text) != want {
+			t.Errorf("%s is not what the chart renders (%v); go test ./chart -write writes it", path, err)
+		}
 	}
 }
 
@@ -101,6 +128,17 @@ func TestAValueThatIsNoneIsRefused(t *testing.T) {
 		{"settings.grace_s=long", "grace_s"},
 		{"networkPolicy.egressPorts[0]=70000", "maximum"},
 		{"monitoring.queue=-1", "minimum"},
+		{"integrations.checks.enabled=true", "checks"},
+		{"integrations.check.replicas=0", "/integrations/check/replicas"},
+		{"integrations.check.resources.requests=null", "/integrations/check/resources"},
+		{"integrations.check.admissionCheck=Not_A_Name", "/integrations/check/admissionCheck"},
+		{"integrations.collector.admissionCheck=nodewise", "/integrations/collector/admissionCheck"},
+		{"integrations.webhook.failurePolicy=ignore", "/integrations/webhook/failurePolicy"},
+		{"integrations.allocator.arguments={dry-run}", "/integrations/allocator/arguments/0"},
+		{"integrations.extender.environment.GOGC=200", "/integrations/extender/environment/GOGC"},
+		{"integrations.certificateIssuer.kind=ClusterIssuer", "/integrations/certificateIssuer"},
+		{"integrations.server=nodewise.example.org", "/integrations/server"},
+		{"integrations.server=nodewise.example.org:50551", "integrations.server names a server elsewhere, but no process is enabled"},
 	} {
 		_, err := run(t, "helm", "template", "nodewise", deploy+"helm", "--set", each.set)
 		if err == nil || !strings.Contains(err.Error(), each.says) {
@@ -247,17 +285,27 @@ func TestTheAPIServerTakesWhatIsRendered(t *testing.T) {
 			if len(said.said) > 0 {
 				t.Errorf("the API server warns: %s", said.said)
 			}
-			// A pod as the controller of the Deployment would create it; the namespace refuses pods that are not restricted.
-			deployment := &appsv1.Deployment{}
-			if err := kubernetes.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "nodewise"}, deployment); err != nil {
-				t.Fatal(err)
-			}
-			pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
-			pod.Namespace, pod.GenerateName = namespace, "nodewise-"
-			if err := kubernetes.Create(t.Context(), pod, client.DryRunAll); err != nil {
-				t.Error(err)
-			}
+			admitsPods(t, kubernetes, all)
 		})
+	}
+}
+
+// admitsPods creates pods as the controllers of the Deployments would; the namespace refuses pods that are not restricted.
+func admitsPods(t *testing.T, kubernetes client.Client, all []*unstructured.Unstructured) {
+	t.Helper()
+	for _, object := range all {
+		if object.GetKind() != "Deployment" {
+			continue
+		}
+		deployment := &appsv1.Deployment{}
+		if err := kubernetes.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: object.GetName()}, deployment); err != nil {
+			t.Fatal(err)
+		}
+		pod := &corev1.Pod{ObjectMeta: deployment.Spec.Template.ObjectMeta, Spec: deployment.Spec.Template.Spec}
+		pod.Namespace, pod.GenerateName = namespace, "nodewise-"
+		if err := kubernetes.Create(t.Context(), pod, client.DryRunAll); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -311,9 +359,9 @@ func TestTheIntegrationsStandBeside(t *testing.T) {
 
 func TestHelmInstallsAndUpgrades(t *testing.T) {
 	running, kubernetes, _ := reach(t)
-	command := []string{"helm", "upgrade", "--install", "trial", deploy + "helm", "--namespace", "trial", "--create-namespace", "--kubeconfig", running.KubeConfig}
+	command := []string{"upgrade", "--install", "trial", deploy + "helm", "--namespace", "trial", "--create-namespace", "--kubeconfig", running.KubeConfig}
 	for _, image := range []string{"nodewise:0.1.0", "nodewise:0.2.0"} {
-		rendered(t, append(command, "--set", "image="+image)...)
+		rendered(t, "helm", append(command, "--set", "image="+image)...)
 		deployment := &appsv1.Deployment{}
 		if err := kubernetes.Get(t.Context(), types.NamespacedName{Namespace: "trial", Name: "trial"}, deployment); err != nil {
 			t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -18,11 +20,11 @@ var (
 	optIn     = flag.String("opt-in", "", `annotations of the opt-in, as JSON, such as {"trainer.kubeflow.org/autoconf-plugin": "mine"}; empty = no test runs`)
 	least     = flag.Int64("least", 2, "the lowest number of nodes that the opt-in allows")
 	most      = flag.Int64("most", 4, "the highest number of nodes that the opt-in allows")
-	reason    = flag.String("reason", "nodewise.dev/reason", "annotation with the recommender's reason")
+	reason    = flag.String("reason", "nodewise.dev/reason", "annotation with the recommender's reason; empty = it states none there")
 	patience  = flag.Duration("patience", time.Minute, "longest wait for a recommendation")
 	settle    = flag.Duration("settle", 10*time.Second, "time in which nothing may happen")
 	stop      = flag.String("stop", "", "shell command that stops the recommender and waits until it has stopped")
-	start     = flag.String("start", "", "shell command that starts it")
+	start     = flag.String("start", "", "shell command that starts it and waits until it runs; without both what needs them is skipped")
 )
 
 // The conformance of the recommender on a cluster, which the flags name; -kubeconfig is a flag of controller-runtime:
@@ -54,6 +56,11 @@ func command(text string) func(context.Context) error {
 		return nil
 	}
 	return func(ctx context.Context) error {
-		return exec.CommandContext(ctx, "sh", "-c", text).Run() // #nosec G204 -- the user's own
+		command := exec.CommandContext(ctx, "sh", "-c", text) // #nosec G204 -- the user's own
+		command.Stdout, command.Stderr = os.Stderr, os.Stderr
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+		return nil
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,43 +20,13 @@ import (
 // The collector reads logs through the API server from the kubelet's port, where this test answers: 4 steps per second. One observation per
 // window arrives, although the collector is restarted within the window.
 func TestWhatLogsSayIsObserved(t *testing.T) {
-	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
-		if !strings.HasPrefix(request.URL.Path, "/containerLogs/default/logs-0-") {
-			http.NotFound(writer, request)
-			return
-		}
-		now := time.Now().UTC()
-		since, err := time.Parse(time.RFC3339, request.URL.Query().Get("sinceTime"))
-		if err != nil {
-			http.Error(writer, err.Error(), http.StatusBadRequest)
-			return
-		}
-		for at := since; at.Before(now); at = at.Add(250 * time.Millisecond) {
-			fmt.Fprintf(writer, "%s step %d\n", at.Format(time.RFC3339Nano), at.UnixMilli()/250)
-		}
-	}))
-	t.Cleanup(kubelet.Close)
 	addNodes(t, "logs", "V100", 2, "")
-	_, port, err := net.SplitHostPort(kubelet.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := strconv.ParseInt(port, 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	nodes := &corev1.NodeList{}
-	if err := rig.kubernetes.List(t.Context(), nodes); err != nil {
-		t.Fatal(err)
-	}
-	for index := range nodes.Items {
-		node := &nodes.Items[index]
-		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
-		node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number)
-		if err := rig.kubernetes.Status().Update(t.Context(), node); err != nil {
-			t.Fatal(err)
+	serveLogs(t, func(container string) (string, int) {
+		if !strings.HasPrefix(container, "logs-0-") {
+			return "", 0
 		}
-	}
+		return "step %d", 4
+	})
 	store(t, "team/logs", measured(t, "V100"))
 	made := job(t, "logs", "logs", map[string]string{
 		"nodewise.dev/profile": "team/logs", "nodewise.dev/nodes": "2", "nodewise.dev/settings": `{"global_batch_samples": 512, "sync_mode": "SYNC_MODE_ALLREDUCE"}`,
@@ -93,6 +62,45 @@ func TestWhatLogsSayIsObserved(t *testing.T) {
 	ran := found.GetConfigurations()
 	if rate := found.GetStepsPerSecond()[last]; rate < 3.9 || rate > 4.1 || ran.GetNodes()[last] != 2 || ran.GetWorkers()[last] != 16 || ran.GetGlobalBatchSamples()[0] != 512 || ran.GetDeviceNames()[0] != "V100" {
 		t.Error(found)
+	}
+}
+
+// serveLogs answers for the kubelets of all nodes until the test ends. The log of a container "POD/NAME" has lines of a format with the current step,
+// which grows by so much in a second; 0 = there is no log.
+func serveLogs(t *testing.T, of func(container string) (line string, perSecond int)) {
+	t.Helper()
+	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		line, perSecond := of(strings.TrimPrefix(request.URL.Path, "/containerLogs/default/"))
+		if perSecond == 0 {
+			http.NotFound(writer, request)
+			return
+		}
+		now := time.Now().UTC()
+		since, err := time.Parse(time.RFC3339, request.URL.Query().Get("sinceTime"))
+		if err != nil {
+			http.Error(writer, err.Error(), http.StatusBadRequest)
+			return
+		}
+		for at := since; at.Before(now); at = at.Add(time.Second / time.Duration(perSecond)) {
+			fmt.Fprintf(writer, "%s "+line+"\n", at.Format(time.RFC3339Nano), at.UnixMilli()*int64(perSecond)/1000)
+		}
+	}))
+	t.Cleanup(kubelet.Close)
+	_, port, err := net.SplitHostPort(kubelet.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := &corev1.NodeList{}
+	if err := rig.kubernetes.List(t.Context(), nodes); err != nil {
+		t.Fatal(err)
+	}
+	for index := range nodes.Items {
+		node := &nodes.Items[index]
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
+		node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(number(t, port))
+		if err := rig.kubernetes.Status().Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

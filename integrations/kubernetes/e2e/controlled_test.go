@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -240,6 +241,33 @@ func TestControllers(t *testing.T) {
 	})
 }
 
+// KubeRay's own webhook checks clusters after Nodewise's webhook has chosen their nodes, and refuses an invalid one.
+func TestWebhookOfKubeRay(t *testing.T) {
+	if !unused("9443") {
+		t.Skip("KubeRay's webhook listens on port 9443 alone, which is in use")
+	}
+	startControllers(t, "ray-operator")
+	store(t, "team/validated", measured(t, "V100"))
+	asks := map[string]string{
+		"nodewise.dev/profile": "team/validated", "nodewise.dev/nodes": "2-4", "nodewise.dev/objective": "highest-throughput", "nodewise.dev/settings": `{"global_batch_samples": 512}`,
+	}
+	kind := controlledKinds[len(controlledKinds)-1]
+	valid := create(t, kind.in(t, "", "validated", asks))
+	if nodes := at(valid.Object, "spec.workerGroupSpecs.0.replicas"); nodes != int64(4) {
+		t.Error(nodes, valid.GetAnnotations())
+	}
+	if log := rig.Log("ray-operator"); !strings.Contains(log, `"validate create","name":"validated"`) {
+		t.Error(lastLines(log, 20))
+	}
+	invalid := kind.in(t, "", "invalid", asks)
+	groups := at(invalid.Object, "spec.workerGroupSpecs").([]any)
+	invalid.Object["spec"].(map[string]any)["workerGroupSpecs"] = append(groups, groups[0])
+	err := rig.kubernetes.Create(t.Context(), invalid)
+	if err == nil || !strings.Contains(err.Error(), "vraycluster.kb.io") || !strings.Contains(err.Error(), "worker group names must be unique") {
+		t.Error("an invalid cluster was not refused: ", err)
+	}
+}
+
 // limited checks that Kueue has the execution limit that the webhook wrote: at least twice the predicted time; none without the webhook.
 func limited(t *testing.T, job *unstructured.Unstructured, expected bool) {
 	t.Helper()
@@ -260,13 +288,29 @@ func wrongServers(t *testing.T) map[string]string {
 			<-stream.Context().Done()
 			return stream.Context().Err()
 		}),
-		"refusing":      wrongServer(t, func(any, grpc.ServerStream) error { return status.Error(codes.PermissionDenied, "no") }),
-		"empty-answers": wrongServer(t, func(_ any, stream grpc.ServerStream) error { return stream.SendMsg(&nodewisev1.PredictResponse{}) }),
+		"unauthenticated": wrongServer(t, refusing(t, codes.Unauthenticated, "UNAUTHENTICATED")),
+		"exhausted":       wrongServer(t, refusing(t, codes.ResourceExhausted, "OVERLOADED")),
+		"invalid":         wrongServer(t, refusing(t, codes.InvalidArgument, "INVALID_FIELD")),
+		"empty-answers":   wrongServer(t, func(_ any, stream grpc.ServerStream) error { return stream.SendMsg(&nodewisev1.PredictResponse{}) }),
 		"absurd-answers": wrongServer(t, func(_ any, stream grpc.ServerStream) error {
+			if method, _ := grpc.MethodFromServerStream(stream); strings.HasSuffix(method, "/Schedule") {
+				grows := &nodewisev1.JobAllocation{Action: nodewisev1.ScheduleAction_SCHEDULE_ACTION_CHANGE, DevicesCount: 16}
+				return stream.SendMsg(&nodewisev1.ScheduleResponse{Allocations: []*nodewisev1.JobAllocation{grows, grows, grows}})
+			}
 			return stream.SendMsg(&nodewisev1.PredictResponse{Recommendation: &nodewisev1.Recommendation{Row: 1 << 30, DeviceName: "none"}})
 		}),
 		"no-protocol": otherProtocol(t),
 	}
+}
+
+// refusing refuses every call, as Nodewise does.
+func refusing(t *testing.T, code codes.Code, reason string) grpc.StreamHandler {
+	t.Helper()
+	found, err := status.New(code, "no").WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: "nodewise"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(any, grpc.ServerStream) error { return found.Err() }
 }
 
 // wrongServer serves gRPC at an address and answers every call with a handler.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
@@ -27,8 +28,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/nodewise/nodewise/integrations/kubernetes/internal/certificates"
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
@@ -38,7 +41,10 @@ type controller struct {
 	manifests             []string
 	namespace, account    string
 	secret                string // of its certificates; empty = it has no webhook
+	issued                bool   // cert-manager issues its certificates; here install does
+	port                  string // of its webhook, if it is fixed
 	arguments             []string
+	environment           []string
 	config                string // a file, where the arguments name one
 }
 
@@ -67,9 +73,8 @@ var controllers = []controller{
 		arguments: []string{"--metrics-bind-address=0", "--health-probe-bind-address=HEALTH", "--webhook-server-port=PORT", "--enable-scheme=pytorchjob"},
 	},
 	{
-		// Its webhook has a fixed port, and is not started.
-		program: "ray-operator", module: "jobset", path: "github.com/ray-project/kuberay/ray-operator", manifests: []string{"config/default"},
-		namespace: "default", account: "kuberay-operator",
+		program: "ray-operator", module: "jobset", path: "github.com/ray-project/kuberay/ray-operator", manifests: []string{"config/default-with-webhooks"},
+		namespace: "ray-system", account: "kuberay-operator", secret: "webhook-server-cert", issued: true, port: "9443", environment: []string{"ENABLE_WEBHOOKS=true"},
 		arguments: []string{"--metrics-addr=0", "--enable-leader-election=false", "--health-probe-bind-address=HEALTH", "--use-kubernetes-proxy=true"},
 	},
 	{
@@ -112,9 +117,15 @@ func startControllers(t *testing.T, named ...string) {
 		if len(named) > 0 && !slices.Contains(named, each.program) {
 			continue
 		}
-		port, health := free(t), free(t)
-		each.install(t, port)
-		started.Go(func() { each.start(t, filepath.Join(folder, each.program), port, health) })
+		address, health := free(t), free(t)
+		if each.port != "" && unused(each.port) {
+			address = "127.0.0.1:" + each.port
+		} else if each.port != "" {
+			t.Log(each.program, " runs without its webhook: port ", each.port, ", which it cannot change, is in use")
+			each.secret, each.environment = "", nil
+		}
+		each.install(t, address)
+		started.Go(func() { each.start(t, filepath.Join(folder, each.program), address, health) })
 	}
 	started.Wait()
 	if t.Failed() {
@@ -154,6 +165,15 @@ func free(t *testing.T) string {
 	return listener.Addr().String()
 }
 
+// unused reports whether nothing listens on a port.
+func unused(port string) bool {
+	listener, err := net.Listen("tcp", ":"+port)
+	if err != nil {
+		return false
+	}
+	return listener.Close() == nil
+}
+
 // install applies the manifests except for what needs machines: Deployments. Services lead to the port of the program.
 func (c *controller) install(t *testing.T, address string) {
 	t.Helper()
@@ -183,7 +203,7 @@ func (c *controller) install(t *testing.T, address string) {
 	}
 	apply(read(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+c.namespace+`}}`))
 	apply(read(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: `+c.account+`, namespace: `+c.namespace+`}}`))
-	if c.secret != "" {
+	if c.secret != "" && !c.issued {
 		apply(read(t, `{apiVersion: v1, kind: Secret, metadata: {name: `+c.secret+`, namespace: `+c.namespace+`}}`))
 	}
 	services := map[string]bool{}
@@ -200,12 +220,21 @@ func (c *controller) install(t *testing.T, address string) {
 		}
 		var settings []map[string]any
 		switch object.GetKind() {
-		case "", "Deployment", "Service", "APIService", "Secret", "ServiceAccount":
+		case "", "Deployment", "Service", "APIService", "Secret", "ServiceAccount", "Certificate", "Issuer":
 			continue
 		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-			webhooks, _ := object.Object["webhooks"].([]any)
+			if c.secret == "" {
+				continue
+			}
+			webhooks := slices.DeleteFunc(object.Object["webhooks"].([]any), func(each any) bool {
+				return slices.Contains(unserved, at(each, "name").(string))
+			})
+			object.Object["webhooks"] = webhooks
 			for _, each := range webhooks {
 				settings = append(settings, at(each, "clientConfig.service").(map[string]any))
+			}
+			if c.issued {
+				c.issue(t, webhooks)
 			}
 			t.Cleanup(func() { _ = rig.kubernetes.Delete(context.WithoutCancel(t.Context()), object) })
 		case "CustomResourceDefinition":
@@ -235,6 +264,29 @@ func (c *controller) install(t *testing.T, address string) {
 		if object.GetKind() == "CustomResourceDefinition" {
 			served(t, object)
 		}
+	}
+}
+
+// unserved are webhooks of KubeRay's manifests that its operator does not serve up to 1.6 (kuberay#4789); they would refuse every RayJob.
+var unserved = []string{"vrayjob.kb.io", "vrayservice.kb.io"}
+
+// issue does what cert-manager does: it creates the secret of the certificate, and lets the API server trust it.
+func (c *controller) issue(t *testing.T, webhooks []any) {
+	t.Helper()
+	name := at(webhooks[0], "clientConfig.service.name").(string) + "." + c.namespace + ".svc"
+	authority, certificate, key, err := certificates.Make([]string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range webhooks {
+		at(each, "clientConfig").(map[string]any)["caBundle"] = base64.StdEncoding.EncodeToString(authority)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: c.secret, Namespace: c.namespace}}
+	if _, err := controllerutil.CreateOrUpdate(t.Context(), rig.kubernetes, secret, func() error {
+		secret.Data = map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -303,15 +355,22 @@ func (c *controller) start(t *testing.T, program, address, health string) {
 	}
 	defer log.Close()
 	process := exec.Command("unshare", unshared("sh", arguments...)...) // #nosec G204 -- built by us
-	process.Stdout, process.Stderr = log, log
+	process.Stdout, process.Stderr, process.Env = log, log, append(os.Environ(), c.environment...)
 	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := process.Start(); err != nil {
+	if err = c.mount(t.Context(), mounted); err == nil {
+		err = process.Start()
+	}
+	if err != nil {
 		t.Error(err)
 		return
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- process.Wait() }()
-	t.Cleanup(func() { _ = process.Process.Kill() })
+	go func() { ended <- process.Wait(); close(ended) }()
+	t.Cleanup(func() {
+		_ = process.Process.Kill()
+		for range ended { // its port is free afterwards
+		}
+	})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	err = testcluster.Until(ctx, func(ctx context.Context) (bool, error) {
@@ -329,6 +388,13 @@ func (c *controller) start(t *testing.T, program, address, health string) {
 			return false, err
 		}
 		defer reply.Body.Close()
+		if c.issued && c.secret != "" { // KubeRay is ready before its webhook is
+			connection, err := net.Dial("tcp", address)
+			if err != nil {
+				return false, err
+			}
+			_ = connection.Close()
+		}
 		return reply.StatusCode == http.StatusOK, nil
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	informers "sigs.k8s.io/controller-runtime/pkg/cache"
@@ -24,16 +26,19 @@ import (
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/testcluster"
 )
 
-// day is the file that research/cluster_day_kubernetes.py writes: jobs, and how often to run them.
+// day is the file that research/cluster_day_kubernetes.py writes: queues of jobs that run side by side.
 type day struct {
-	Target         string  `json:"target"` // Nodewise, with the profiles
-	Nodes          int     `json:"nodes"`
-	DevicesPerNode int     `json:"devices_per_node"`
-	Compression    float64 `json:"compression"` // seconds of the day in one of the clock
-	Kueue          bool    `json:"kueue"`       // admits the jobs, by a quota of all devices; else this test does
-	// Shares are the knee's shares, one for each run; null = the owners' own numbers.
-	Shares []*float64 `json:"shares"`
-	Jobs   []dayJob   `json:"jobs"` // by arrival
+	Target         string    `json:"target"` // Nodewise, with the profiles
+	Nodes          int       `json:"nodes"`
+	DevicesPerNode int       `json:"devices_per_node"`
+	Compression    float64   `json:"compression"` // seconds of the day in one of the clock
+	Kueue          bool      `json:"kueue"`       // admits the jobs, by a quota of all devices; else this test does
+	Plays          []dayJobs `json:"plays"`
+}
+
+type dayJobs struct {
+	Share *float64 `json:"share"` // of the knee; null = the owners' own numbers
+	Jobs  []dayJob `json:"jobs"`  // by arrival
 }
 
 type dayJob struct {
@@ -53,8 +58,9 @@ type dayResult struct {
 	Play              int     `json:"play"`
 	Name              string  `json:"name"`
 	Devices           int     `json:"devices"`
-	WaitedSeconds     float64 `json:"waited_s"`
-	StartedSeconds    float64 `json:"started_s"` // after the wait, until all pods were on nodes
+	WaitedSeconds     float64 `json:"waited_s"`  // until it was admitted
+	StartedSeconds    float64 `json:"started_s"` // from then until all pods were on nodes
+	FreedSeconds      float64 `json:"freed_s"`   // from the pods' end until Kueue gives the quota to others
 	CompletionSeconds float64 `json:"completion_s"`
 }
 
@@ -62,6 +68,7 @@ type dayResult struct {
 // room, by Kueue or by this type. It does the work of the kubelets; Kubernetes and the jobs' controllers create and place the pods.
 type play struct {
 	day
+	dayJobs
 	number  int
 	pool    string
 	begun   time.Time
@@ -75,11 +82,11 @@ type play struct {
 
 type playing struct {
 	dayJob
-	object   *unstructured.Unstructured
-	pods     int
-	devices  int               // of a pod
-	on       map[string]string // nodes, by pod
-	admitted time.Time
+	object                          *unstructured.Unstructured
+	pods                            int
+	devices                         int               // of a pod
+	on                              map[string]string // nodes, by pod
+	admitted, started, ended, freed time.Time
 }
 
 // With NODEWISE_DAY=FILE the jobs of a day run in compressed time; the results go to NODEWISE_DAY_RESULTS.
@@ -109,9 +116,11 @@ func TestClusterDay(t *testing.T) {
 		}
 	}
 	plays := []*play{}
-	for number := range told.Shares {
+	first := math.Inf(1)
+	for number, its := range told.Plays {
+		first = min(first, its.Jobs[0].ArrivalSeconds)
 		each := &play{
-			day: told, number: number, pool: "day" + strconv.Itoa(number), arrived: make(chan *playing, len(told.Jobs)),
+			day: told, dayJobs: its, number: number, pool: "day" + strconv.Itoa(number), arrived: make(chan *playing, len(its.Jobs)),
 			used: map[string]int{}, jobs: map[string]*playing{}, changed: make(chan struct{}, 1),
 		}
 		addNodesOf(t, each.pool, "T4", told.Nodes, told.DevicesPerNode, "")
@@ -124,7 +133,10 @@ func TestClusterDay(t *testing.T) {
 		plays = append(plays, each)
 	}
 	watchPods(t, plays)
-	begun := time.Now().Add(3*time.Second - told.wall(told.Jobs[0].ArrivalSeconds))
+	if told.Kueue {
+		watchQuota(t, plays)
+	}
+	begun := time.Now().Add(3*time.Second - told.wall(first))
 	var all sync.WaitGroup
 	for _, each := range plays {
 		each.begun = begun
@@ -136,7 +148,7 @@ func TestClusterDay(t *testing.T) {
 	all.Wait()
 	results := []dayResult{}
 	for _, each := range plays {
-		each.waitUntil(t, func() bool { return len(each.results) == len(told.Jobs) })
+		each.waitUntil(t, func() bool { return len(each.results) == len(each.Jobs) })
 		results = append(results, each.results...)
 	}
 	if text, err = json.Marshal(results); err != nil {
@@ -163,7 +175,7 @@ func (p *play) submit(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if share := p.Shares[p.number]; share != nil && job.Profile != "" && made.GetAnnotations()["nodewise.dev/chosen-nodes"] == "" {
+		if share := p.Share; share != nil && job.Profile != "" && made.GetAnnotations()["nodewise.dev/chosen-nodes"] == "" {
 			t.Error(job.Name, made.GetAnnotations())
 		}
 		found := &playing{dayJob: job, object: made, devices: devices, on: map[string]string{}}
@@ -181,7 +193,7 @@ func (p *play) submit(t *testing.T) {
 // object returns the job as its owner creates it, possibly with annotations, and the devices of its pods.
 func (p *play) object(t *testing.T, job dayJob) (made *unstructured.Unstructured, devices int) {
 	devices, annotations := job.DevicesPerPod, map[string]string{}
-	if share := p.Shares[p.number]; share != nil && job.Profile != "" {
+	if share := p.Share; share != nil && job.Profile != "" {
 		devices = p.DevicesPerNode
 		annotations = map[string]string{
 			"nodewise.dev/profile": job.Profile, "nodewise.dev/nodes": fmt.Sprintf("1-%d", p.Nodes), "nodewise.dev/share": fmt.Sprint(*share),
@@ -284,7 +296,12 @@ func (p *play) run(t *testing.T, job *playing) {
 	}
 	go setPhase(t, pods, corev1.PodRunning)
 	time.AfterFunc(p.wall(seconds), func() {
-		ended := time.Now()
+		p.mutex.Lock()
+		job.started, job.ended = started, time.Now()
+		for _, node := range job.on {
+			p.used[node] -= job.devices
+		}
+		p.mutex.Unlock()
 		if job.Kind == "RayJob" { // its end is read from Ray, which is not there
 			if err := rig.kubernetes.Delete(t.Context(), job.object.DeepCopy()); err != nil {
 				t.Error(err)
@@ -292,22 +309,30 @@ func (p *play) run(t *testing.T, job *playing) {
 		} else {
 			setPhase(t, pods, corev1.PodSucceeded)
 		}
-		day := func(wall time.Duration) float64 { return wall.Seconds() * p.Compression }
-		p.mutex.Lock()
-		defer p.mutex.Unlock()
-		for _, node := range job.on {
-			p.used[node] -= job.devices
-		}
-		p.results = append(p.results, dayResult{
-			Play: p.number, Name: job.Name, Devices: devices,
-			WaitedSeconds: day(job.admitted.Sub(p.begun)) - job.ArrivalSeconds, StartedSeconds: day(started.Sub(job.admitted)),
-			CompletionSeconds: day(ended.Sub(p.begun)) - job.ArrivalSeconds,
-		})
-		select {
-		case p.changed <- struct{}{}:
-		default: // it is told already
+		if !p.Kueue {
+			p.free(job)
 		}
 	})
+}
+
+// free records that other jobs can have the devices of a job.
+func (p *play) free(job *playing) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if job.ended.IsZero() || !job.freed.IsZero() {
+		return
+	}
+	job.freed = time.Now()
+	day := func(wall time.Duration) float64 { return wall.Seconds() * p.Compression }
+	p.results = append(p.results, dayResult{
+		Play: p.number, Name: job.Name, Devices: job.pods * job.devices,
+		WaitedSeconds: day(job.admitted.Sub(p.begun)) - job.ArrivalSeconds, StartedSeconds: day(job.started.Sub(job.admitted)),
+		FreedSeconds: day(job.freed.Sub(job.ended)), CompletionSeconds: day(job.ended.Sub(p.begun)) - job.ArrivalSeconds,
+	})
+	select {
+	case p.changed <- struct{}{}:
+	default: // it is told already
+	}
 }
 
 // setPhase sets the phase of pods as their kubelets would.
@@ -321,18 +346,81 @@ func setPhase(t *testing.T, pods []string, phase corev1.PodPhase) {
 	}
 }
 
-// watchPods records which pods are on which nodes.
-func watchPods(t *testing.T, plays []*play) {
+// watch calls for every object of a kind that is created, changes or ends.
+func watch(t *testing.T, kind client.Object, changed, deleted func(object any)) {
 	t.Helper()
 	watched, err := informers.New(rig.Config, informers.Options{DefaultNamespaces: map[string]informers.Config{"default": {}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = watched.Start(t.Context()) }()
-	informer, err := watched.GetInformer(t.Context(), &corev1.Pod{})
+	informer, err := watched.GetInformer(t.Context(), kind)
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: changed, UpdateFunc: func(_, object any) { changed(object) }, DeleteFunc: deleted,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := testcluster.Until(t.Context(), func(context.Context) (bool, error) { return informer.HasSynced(), nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watchQuota records when Kueue admits a job, and when its quota is free again.
+func watchQuota(t *testing.T, plays []*play) {
+	t.Helper()
+	workload := &unstructured.Unstructured{}
+	workload.SetGroupVersionKind(schema.GroupVersionKind{Group: "kueue.x-k8s.io", Version: "v1beta2", Kind: "Workload"})
+	jobOf := func(object any) (*play, *playing, *unstructured.Unstructured) {
+		if last, unknown := object.(cache.DeletedFinalStateUnknown); unknown {
+			object = last.Obj
+		}
+		found, _ := object.(*unstructured.Unstructured)
+		if found == nil || len(found.GetOwnerReferences()) == 0 {
+			return nil, nil, found
+		}
+		for _, each := range plays {
+			each.mutex.Lock()
+			job := each.jobs[found.GetOwnerReferences()[0].Name]
+			each.mutex.Unlock()
+			if job != nil {
+				return each, job, found
+			}
+		}
+		return nil, nil, found
+	}
+	watch(t, workload, func(object any) {
+		play, job, found := jobOf(object)
+		if job == nil {
+			return
+		}
+		if conditionIs(found, "Finished", "True") {
+			play.free(job)
+		} else if conditionIs(found, "Admitted", "True") {
+			play.mutex.Lock()
+			job.admit()
+			play.mutex.Unlock()
+		}
+	}, func(object any) {
+		if play, job, _ := jobOf(object); job != nil {
+			play.free(job)
+		}
+	})
+}
+
+// admit records when the job was admitted.
+func (j *playing) admit() {
+	if j.admitted.IsZero() {
+		j.admitted = time.Now()
+	}
+}
+
+// watchPods records which pods are on which nodes.
+func watchPods(t *testing.T, plays []*play) {
+	t.Helper()
 	placed := func(object any) {
 		pod, _ := object.(*corev1.Pod)
 		if pod == nil {
@@ -345,9 +433,7 @@ func watchPods(t *testing.T, plays []*play) {
 		for _, each := range plays {
 			each.mutex.Lock()
 			if job := each.jobs[jobOf(pod)]; job != nil && len(pod.Spec.Containers[0].Resources.Limits) > 0 {
-				if job.admitted.IsZero() {
-					job.admitted = time.Now()
-				}
+				job.admit()
 				if pod.Spec.NodeName != "" && job.on[pod.Name] == "" {
 					job.on[pod.Name] = pod.Spec.NodeName
 					each.used[pod.Spec.NodeName] += job.devices
@@ -359,13 +445,7 @@ func watchPods(t *testing.T, plays []*play) {
 			each.mutex.Unlock()
 		}
 	}
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: placed, UpdateFunc: func(_, object any) { placed(object) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := testcluster.Until(t.Context(), func(context.Context) (bool, error) { return informer.HasSynced(), nil }); err != nil {
-		t.Fatal(err)
-	}
+	watch(t, &corev1.Pod{}, placed, nil)
 }
 
 // jobOf returns the name of the job of a pod.

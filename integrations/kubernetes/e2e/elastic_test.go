@@ -91,12 +91,42 @@ func TestElasticSlices(t *testing.T) {
 	kind.running(t, one, int(shrunk))
 	kind.running(t, two, int(grown))
 	for each, job := range map[*unstructured.Unstructured]*batchv1.Job{one: found, two: other} {
-		nodesUntil(t, job, func(nodes int32) bool { return slices.Equal(slicesOf(t, each), []int64{int64(nodes)}) })
+		nodesUntil(t, job, func(nodes int32) bool { return slices.Equal(slicesOf(t, each, true), []int64{int64(nodes)}) })
 	}
 }
 
-// slicesOf returns the numbers of pods of a job's workloads that are admitted and not finished.
-func slicesOf(t *testing.T, job *unstructured.Unstructured) (found []int64) {
+// An elastic Job of Kueue grows within the nominal quota of its queue, although more nodes are free: to what another job leaves, and to all of it
+// once that job is gone.
+func TestElasticQuota(t *testing.T) {
+	addNodes(t, "quota", "V100", 5, "")
+	startControllers(t)
+	queueOf(t, "quota", "V100", 3*8, "")
+	store(t, "team/quota", measured(t, "V100"))
+	kind := controlledKinds[0]
+	rigid := create(t, kind.in(t, "quota", "quota-rigid", nil))
+	kind.running(t, rigid, 1)
+	one := create(t, kind.in(t, "quota", "quota-one", map[string]string{
+		"kueue.x-k8s.io/elastic-job": "true", "nodewise.dev/profile": "team/quota", "nodewise.dev/nodes": "1-4", "nodewise.dev/elastic": "true",
+		"nodewise.dev/settings": `{"global_batch_samples": 512}`, "nodewise.dev/samples": "1e9", "nodewise.dev/objective": "fewest-devices", "nodewise.dev/deadline-seconds": "1e9",
+	}))
+	kind.running(t, one, 1)
+	runProcess(t, "allocator", "-policy", "equal-share", "-round", "500ms", "-minimum-run", "0s", "-restart-cost", "1s")
+	found := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: one.GetName(), Namespace: "default"}}
+	for _, nodes := range []int64{2, 3} {
+		nodesUntil(t, found, func(now int32) bool { return now > 1 && slices.Equal(slicesOf(t, one, true), []int64{nodes}) })
+		kind.running(t, one, int(nodes))
+		if all := slicesOf(t, one, false); slices.Max(all) > nodes {
+			t.Error("with a quota of ", nodes, " nodes there were slices of ", all, " nodes")
+		}
+		background := metav1.DeletePropagationBackground
+		if err := rig.kubernetes.Delete(t.Context(), rigid, &client.DeleteOptions{PropagationPolicy: &background}); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// slicesOf returns the numbers of pods of a job's workloads: of all, or of those that are admitted and not finished.
+func slicesOf(t *testing.T, job *unstructured.Unstructured, running bool) (found []int64) {
 	t.Helper()
 	all := &unstructured.UnstructuredList{}
 	all.SetGroupVersionKind(workloads)
@@ -105,7 +135,7 @@ func slicesOf(t *testing.T, job *unstructured.Unstructured) (found []int64) {
 	}
 	for _, each := range all.Items {
 		for _, owner := range each.GetOwnerReferences() {
-			if owner.UID == job.GetUID() && conditionIs(&each, "Admitted", "True") && !conditionIs(&each, "Finished", "True") {
+			if owner.UID == job.GetUID() && (!running || conditionIs(&each, "Admitted", "True") && !conditionIs(&each, "Finished", "True")) {
 				found = append(found, at(each.Object, "spec.podSets.0.count").(int64))
 			}
 		}

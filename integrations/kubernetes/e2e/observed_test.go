@@ -6,17 +6,20 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -61,7 +64,8 @@ func observed(t *testing.T, profile string, least, most float64) int {
 	return len(rates)
 }
 
-// Steps are counted by an exporter that a real Prometheus scrapes. The job's query selects its own pods: another pod counts 100 times as fast.
+// Steps are counted by an exporter that a real Prometheus scrapes. The job's query selects its own pods: another pod counts 100 times as fast. A
+// proxy in front of Prometheus demands a bearer token, which changes.
 func TestWhatPrometheusSaysIsObserved(t *testing.T) {
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		t.Skip("there is no prometheus here")
@@ -82,12 +86,44 @@ func TestWhatPrometheusSaysIsObserved(t *testing.T) {
 		targets += fmt.Sprintf(`, {targets: [%q], labels: {namespace: default, pod: %s}}`, exporter(t, 4), pod.Name)
 	}
 	address := startPrometheus(t, `{global: {scrape_interval: 500ms}, scrape_configs: [{job_name: trainers, static_configs: [`+targets+`]}]}`)
-	collect(t, "-window", "5s", "-warm-up", "5s", "-prometheus", "http://"+address)
-	observed(t, "team/scraped", 3, 5)
+	demanded, tokenFile := &atomic.Value{}, filepath.Join(t.TempDir(), "token")
+	change := func(token string) {
+		t.Helper()
+		demanded.Store("Bearer " + token)
+		if err := os.WriteFile(tokenFile, []byte(token+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change("first")
+	guarded, authorities := guard(t, address, demanded)
+	collect(t, "-window", "5s", "-warm-up", "5s", "-prometheus", guarded, "-prometheus-token-file", tokenFile, "-prometheus-ca-file", authorities)
+	before := observed(t, "team/scraped", 3, 5)
+	change("second")
+	for changed := time.Now(); observed(t, "team/scraped", 3, 5) == before; time.Sleep(100 * time.Millisecond) {
+		if time.Since(changed) > time.Minute {
+			t.Fatal("nothing is observed with another token: ", lastLines(rig.Log("collector"), 10))
+		}
+	}
 	ran := observations(t.Context(), t, "team/scraped").GetConfigurations()
 	if last := len(ran.GetNodes()) - 1; ran.GetNodes()[last] != 2 || ran.GetWorkers()[last] != 16 {
 		t.Error(ran)
 	}
+}
+
+// guard serves a server's replies over TLS to those who send what is demanded as their authorization. It returns its URL and a file of its authority.
+func guard(t *testing.T, address string, demanded *atomic.Value) (guarded, authorities string) {
+	t.Helper()
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
+	serving := httptest.NewTLSServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		if request.Header.Get("Authorization") != demanded.Load() {
+			http.Error(writer, "Unauthorized", http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(writer, request)
+	}))
+	t.Cleanup(serving.Close)
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: serving.Certificate().Raw})
+	return serving.URL, rig.Write("guard.crt", text)
 }
 
 // exporter serves a counter that grows by so much in a second.
@@ -580,4 +616,47 @@ func TestRayJobOfKubeRay(t *testing.T) {
 	says.say("SUCCEEDED", map[string]any{"end_time": time.Now().UnixMilli()})
 	status(map[string]string{"jobDeploymentStatus": "Complete"})
 	unobserved(t, "team/by-kuberay", pass)
+}
+
+// KubeRay's own submitter prints what the workers of a RayJob do, as Ray forwards it, and its log is read. The workers' own logs say other steps.
+func TestSubmitterOfKubeRay(t *testing.T) {
+	addNodes(t, "submitted", "V100", 1, "")
+	startControllers(t, "ray-operator")
+	says := newDashboard(t)
+	says.attach(t)
+	serveLogs(t, func(container string) (string, int) {
+		if strings.HasSuffix(container, "/ray-job-submitter") {
+			return "\x1b[36m(RayTrainWorker pid=7, ip=10.0.0.5)\x1b[0m step %d", 4
+		}
+		return "step %d", 100
+	})
+	store(t, "team/submitted", measured(t, "V100"))
+	ray := create(t, read(t, `{apiVersion: ray.io/v1, kind: RayJob, metadata: {name: submitted, namespace: default, annotations: {nodewise.dev/profile: team/submitted,
+			nodewise.dev/settings: '{"global_batch_samples": 512, "sync_mode": "SYNC_MODE_ALLREDUCE"}', nodewise.dev/steps-pattern: 'step (?P<step>\d+)'}},
+		spec: {entrypoint: python train.py, rayClusterSpec: {`+rayGroups+`}}}`))
+	err := testcluster.Until(t.Context(), func(ctx context.Context) (bool, error) {
+		pods := &corev1.PodList{}
+		err := rig.kubernetes.List(ctx, pods, client.MatchingLabels{"job-name": "submitted"})
+		return len(pods.Items) == 1 && pods.Items[0].Status.Phase == corev1.PodRunning, err
+	})
+	if err != nil {
+		t.Fatal(err, lastLines(rig.Log("ray-operator"), 10))
+	}
+	if err := rig.kubernetes.Get(t.Context(), client.ObjectKeyFromObject(ray), ray); err != nil {
+		t.Fatal(err)
+	}
+	// What the submitter does.
+	reply, err := http.Post("http://"+says.listen.String()+"/api/jobs/", "application/json", strings.NewReader(fmt.Sprintf(`{"submission_id": %q}`, at(ray.Object, "status.jobId"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reply.Body.Close()
+	says.say("RUNNING", map[string]any{"start_time": time.Now().UnixMilli()})
+	collect(t, "-window", "2s", "-warm-up", "2s")
+	observed(t, "team/submitted", 3, 5)
+	for _, rate := range observations(t.Context(), t, "team/submitted").GetStepsPerSecond()[3:] {
+		if rate > 5 {
+			t.Error("the log of a worker was read: ", rate)
+		}
+	}
 }

@@ -235,9 +235,13 @@ func TestRecommender(t *testing.T) {
 		waitFor(t, job, func(map[string]string) bool { return numNodes(job) == 4 })
 		resume(t, job)
 		podsRun(t, job, 4)
-		options := []string{"-kubeconfig", rig.KubeConfig, "-opt-in", asJSON(t, asks), "-settle", settle.String(), "-spec", `{"runtimeRef": {"name": "torch-recommended"}, "trainer": {"numNodes": 1}}`}
+		process := fmt.Sprint(rig.processes["recommender"].Process.Pid)
+		options := []string{
+			"-kubeconfig", rig.KubeConfig, "-opt-in", asJSON(t, asks), "-settle", settle.String(), "-spec", `{"runtimeRef": {"name": "torch-recommended"}, "trainer": {"numNodes": 1}}`,
+			"-stop", "kill -STOP " + process, "-start", "kill -CONT " + process,
+		}
 		out, err := exec.CommandContext(t.Context(), "go", append([]string{"test", "-count=1", "-v", "../conformance", "-args"}, options...)...).CombinedOutput() // #nosec G204 -- stated here
-		if passed := strings.Count(string(out), "    --- PASS"); err != nil || passed != 4 {
+		if passed := strings.Count(string(out), "    --- PASS"); err != nil || passed != 5 {
 			t.Error(err, passed, string(out))
 		}
 	})

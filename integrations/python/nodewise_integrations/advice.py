@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Self, TypeVar
@@ -24,15 +24,18 @@ from nodewise_client import (
     RefusedError,
     ResourceExhaustedError,
     UnavailableError,
+    configuration_rows,
     configurations,
     profile_source,
 )
 from nodewise_integrations.breaker import CircuitBreaker, breaker_file
 
-__all__ = ["Advice", "Adviser", "NoAdvice", "NoAnswer", "question"]
+__all__ = ["WRONG_ANSWER", "Advice", "Adviser", "NoAdvice", "NoAnswer", "question"]
 
 TIMEOUT_SECONDS: Final = 5.0
 EXTRAPOLATES: Final = "EXTRAPOLATES"
+_RATES: Final = (1e-9, 1e9)
+"""Steps per second that a training can have: more than one in 30 years, and less than one in a nanosecond."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -66,6 +69,9 @@ class NoAnswer:
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.message}"
+
+
+WRONG_ANSWER: Final = NoAnswer(NoAdvice.FAULT, "the server's answer does not fit the question, and is not used")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,7 @@ class Adviser:
 
         If `request` is a function that fails, the failure is returned as an answer too.
         """
-        answer = self.ask(lambda client: client.predict(request() if callable(request) else request))
+        answer = self.predict(request)
         if isinstance(answer, NoAnswer):
             return answer
         chosen = answer.recommended
@@ -173,11 +179,21 @@ class Adviser:
             return NoAnswer(NoAdvice.NOTHING_FITS, f"{chosen.nodes} nodes were recommended but do not fit into memory")
         return Advice(chosen, answer)
 
+    def predict(self, request: PredictRequest | Callable[[], PredictRequest]) -> PredictResult | NoAnswer:
+        """Predict the requested configurations: one row for each, in their order. Other replies are faults."""
+
+        def call(client: Client) -> PredictResult | NoAnswer:
+            asked = request() if callable(request) else request
+            answer = client.predict(asked)
+            return answer if _is_answer_to(asked, answer) else WRONG_ANSWER
+
+        return self.ask(call)
+
     def append(
         self, profile_id: str, content: ProfileContent | Callable[[], ProfileContent], *, request_id: str
     ) -> Profile | NoAnswer:
         """Add measurements to a profile. A second call with the same `request_id` changes nothing."""
-        return self.ask(
+        stored = self.ask(
             lambda client: client.append_profile(
                 AppendProfileRequest(
                     profile_id=profile_id,
@@ -186,6 +202,7 @@ class Adviser:
                 )
             )
         )
+        return stored if isinstance(stored, NoAnswer) or stored.revision > 0 else WRONG_ANSWER
 
     def ask(self, call: Callable[[Client], AnswerT]) -> AnswerT | NoAnswer:
         """Return what a call of the client returns. Failures are returned as answers, never raised."""
@@ -239,6 +256,28 @@ def question(
         profile=profile_source(profile_id),
         configurations=configurations(**{"nodes": counts, **workers, **(columns or {})}),
         **rest,
+    )
+
+
+def _is_answer_to(asked: PredictRequest, answer: PredictResult) -> bool:
+    """Whether each requested configuration has a row, and answered rows have its counts and possible numbers."""
+    stated = [{}] * len(answer) if asked.configurations is None else configuration_rows(asked.configurations)
+    best = answer.recommendation
+    return (
+        len(answer) == len(stated)
+        and (best is None or 0 <= best.row < len(stated))
+        and all(_is_possible(row, counts) for row, counts in zip(answer, stated, strict=True) if row.answered)
+    )
+
+
+def _is_possible(row: Prediction, stated: Mapping[str, Any]) -> bool:
+    slowest, fastest = _RATES
+    bounds = (row.lower_steps_per_second, row.upper_steps_per_second)
+    others = (row.samples_per_second, row.finish_seconds, row.once_seconds, row.cost, row.memory_bytes)
+    return (
+        all(getattr(row, name) == stated.get(name, getattr(row, name)) for name in ("nodes", "workers"))
+        and slowest < (row.steps_per_second or 0.0) < fastest
+        and all(value is None or 0 <= value < float("inf") for value in (*bounds, *others))
     )
 
 

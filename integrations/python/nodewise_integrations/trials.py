@@ -79,10 +79,8 @@ class TrialTimes:
             at_seconds, kept = self._cached.get(key, (0.0, None))
             if kept is not None and time.monotonic() - at_seconds < _KEPT_SECONDS:
                 return kept
-        answer = self._adviser.ask(
-            lambda client: client.predict(
-                PredictRequest(profile=profile_source(self._profile_id), configurations=configurations(**columns))
-            )
+        answer = self._adviser.predict(
+            lambda: PredictRequest(profile=profile_source(self._profile_id), configurations=configurations(**columns))
         )
         expected = answer if isinstance(answer, NoAnswer) else _expected(answer[0])
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from failing_servers import FAILURES, failing_targets
 from managers import program_of
 from patience import PATIENCE_S
 from serving import ServerProcess
@@ -54,3 +55,15 @@ def test_trials_teach_and_late_ones_end_until_nodewise_is_stopped(tmp_path: Path
             assert late["seconds"] == pytest.approx(80.0)
             assert "the deadline of trial 2 is not checked: unanswered" in program.log()
             assert "the times of trial 3 are not added to the profile: resting" in program.log()
+
+
+def test_a_study_goes_on_however_nodewise_fails(tmp_path: Path) -> None:
+    with (
+        failing_targets(*FAILURES) as targets,
+        program_of("ray", "optuna_program.py", "", "1", "tried", *targets, folder=tmp_path, environment={}) as program,
+    ):
+        for failure in FAILURES:
+            late, after = program.told(), program.told()
+            assert late["state"] == after["state"] == "COMPLETE", failure
+            assert (late["seconds"], after["seconds"]) == (pytest.approx(80.0), pytest.approx(10.0)), failure
+        assert program.log().count("are not added to the profile: ") == 2 * len(FAILURES)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from failing_servers import failing_targets
 from jobs_of_managers import ELASTIC, TUNED
 from managers import program_of
 from patience import wait_until
@@ -74,3 +75,16 @@ def test_workers_and_trials_until_nodewise_is_stopped(tmp_path: Path) -> None:
             nothing = program.told()
             assert nothing["advised"] is None
             assert nothing["advice"].startswith(("unanswered: ", "resting: "))
+
+
+def test_training_and_tuning_go_on_however_nodewise_fails(tmp_path: Path) -> None:
+    failures = ("hanging", "a row that was not requested", "unauthenticated", "exhausted")
+    with (
+        failing_targets(*failures) as targets,
+        program_of("ray", "ray_program.py", "", "1", *targets, folder=tmp_path, environment=QUICK) as program,
+    ):
+        for number in range(len(targets)):
+            assert program.told()["advised"] is None
+            assert program.told() == {"what": f"failing-{number}", "failed": False, "workers": 3, "steps": 6}
+            assert program.told()["iterations"] == {"0.01": 20, "0.02": 20}
+        assert program.log().count("all possible workers are used: ") >= len(targets)

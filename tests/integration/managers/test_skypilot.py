@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from failing_servers import FAILURES, failing_targets, wrong_offer_server
 from jobs_of_managers import CIFAR10
 from managers import program_of
 from patience import PATIENCE_S
@@ -95,3 +96,30 @@ def test_times_and_offers_until_nodewise_is_stopped(tmp_path: Path) -> None:
             assert untouched["nodes"] == 1
             assert not untouched["spot"]
             assert untouched["answer"].startswith("resting: ")
+
+
+def test_tasks_are_optimized_as_without_however_nodewise_fails(tmp_path: Path) -> None:
+    with (
+        failing_targets(*FAILURES) as targets,
+        program_of("skypilot", "skypilot_program.py", "", "1", *targets, folder=tmp_path, environment={}) as program,
+    ):
+        for failure in FAILURES:
+            alone = program.told()
+            assert (alone["chosen"], alone["seconds"]) == (["A100", 4], 3600), failure
+            for _ in range(2):
+                untouched = program.told()
+                assert (untouched["answered"], untouched["nodes"], untouched["spot"]) == (False, 1, False), failure
+        assert program.log().count("one hour is assumed for every candidate, because Nodewise does not") >= len(
+            FAILURES
+        )
+
+
+def test_an_offer_that_was_not_requested_is_not_chosen(tmp_path: Path) -> None:
+    with (
+        wrong_offer_server() as target,
+        program_of("skypilot", "skypilot_program.py", "", "1", target, folder=tmp_path, environment={}) as program,
+    ):
+        _, firm, spot = program.told(), program.told(), program.told()
+        assert firm["answered"]
+        assert (spot["answered"], spot["nodes"], spot["spot"]) == (False, 1, False)
+        assert "does not fit the question" in spot["answer"]

@@ -102,7 +102,8 @@ def test_no_failure_gives_a_bound(tmp_path: Path) -> None:
         (SLURM.replace("2026-01-09T00:00:00", "soon"), (), "line 5: TimeStart: must be a time"),
         (SLURM + "tests|n9", (), "line 8: TimeStart: must be a time"),
         (SLURM, ("--nodes", "1"), "--nodes: must be at least 2"),
-        (SLURM, ("--nodes", "2", "--hours", "1"), "--hours: must be more"),
+        (SLURM, ("--nodes", "2", "--hours", "1"), "--hours: must be at least 134, the hours between"),
+        (SLURM.replace("2026-01-03T14", "2026-02-09T14"), ("--nodes", "2", "--hours", "140"), "--hours: must be more"),
     ],
 )
 def test_what_cannot_be_used_is_named(tmp_path: Path, content: str, options: tuple[str, ...], words: str) -> None:

@@ -75,7 +75,8 @@ _STATE: Final = re.compile(r"state (\w+(?: or \w+)*): no estimator")
 
 def explain_failure(error: CommandError | NodewiseError, stated_names: Collection[str] = ()) -> str:
     """Why a tool has no answer, although these arguments are stated."""
-    text = argument_names(_OTHERS.sub("", explain_error(error)))
+    lacks_token = isinstance(error, UnauthenticatedError)
+    text = argument_names(_OTHERS.sub("", str(error) if lacks_token else explain_error(error)))
     stated = _STATE.search(text)
     if stated is not None:
         missing = stated[1].split(" or ")
@@ -86,7 +87,7 @@ def explain_failure(error: CommandError | NodewiseError, stated_names: Collectio
     else:
         missing = error.names if isinstance(error, MissingArgumentsError) else []
     lines = [f"No answer: {quote(text, LONGEST)}"]
-    if isinstance(error, UnauthenticatedError):
+    if lacks_token:
         lines.append("The server needs a token: send it as `Authorization: Bearer ...`, or start nodewise mcp with it.")
     return "\n".join([*lines, *_examples(missing)])
 

@@ -56,7 +56,12 @@ def failures(
     hour: collect them); nodes that were drained first are not counted. `nodewise card` and `nodewise schedule` take the
     result as --device-hours-between-failures.
     """
-    rate = _rate(read_outages(events), nodes, devices_per_node, hours)
+    outages = read_outages(events)
+    begins_s = [outage.begin_s for outage in outages]
+    span = (max(begins_s) - min(begins_s)) / HOUR_S if outages else 0.0
+    if hours < span:
+        raise InputError(f"--hours: must be at least {span:.4g}, the hours between the first event and the last")
+    rate = _rate(outages, nodes, devices_per_node, hours)
     if as_json:
         print_json(_document(rate))
     else:

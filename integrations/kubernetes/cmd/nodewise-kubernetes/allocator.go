@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -12,6 +13,11 @@ import (
 
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/allocator"
 )
+
+// isAbout reports whether an allocation is that of a job.
+func isAbout(job *nodewisev1.ScheduleJob, given *nodewisev1.JobAllocation) bool {
+	return job.GetJobId() == given.GetJobId()
+}
 
 func allocatorCommand(flags *flag.FlagSet) func(context.Context) error {
 	options := commonFlags(flags)
@@ -40,6 +46,9 @@ func allocatorCommand(flags *flag.FlagSet) func(context.Context) error {
 		schedule := func(ctx context.Context, request *nodewisev1.ScheduleRequest) (reply *nodewisev1.ScheduleResponse, err error) {
 			err = asker.Do(ctx, func(ctx context.Context) error {
 				reply, err = options.client.Schedule(ctx, request)
+				if err == nil && !slices.EqualFunc(request.GetJobs(), reply.GetAllocations(), isAbout) {
+					err = fmt.Errorf("%s does not answer as Nodewise does", options.server)
+				}
 				return err
 			})
 			return reply, err

@@ -16,6 +16,7 @@ import (
 func certificatesCommand(flags *flag.FlagSet) func(context.Context) error {
 	config.RegisterFlags(flags)
 	namespace := flags.String("namespace", "nodewise-system", "namespace of the webhook and the extender")
+	release := flags.String("release", "nodewise", "name of the Helm release, with which the names of the two begin")
 	hosts := flags.String("hosts", "", "further names and addresses of the two, separated by commas")
 	return func(ctx context.Context) error {
 		kubernetes, err := config.GetConfig()
@@ -26,7 +27,7 @@ func certificatesCommand(flags *flag.FlagSet) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		authority, err := certificates.Install(ctx, found, *namespace, strings.FieldsFunc(*hosts, func(r rune) bool { return r == ',' }))
+		authority, err := certificates.Install(ctx, found, *namespace, *release, strings.FieldsFunc(*hosts, func(r rune) bool { return r == ',' }))
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"time"
@@ -21,6 +22,8 @@ func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 	window := flags.Duration("window", time.Minute, "time that one observation covers")
 	warmUp := flags.Duration("warm-up", time.Minute, "time after a start, a restart or a resize of a job that no observation covers")
 	prometheus := flags.String("prometheus", "", "URL of a Prometheus that answers the queries in annotations nodewise.dev/metrics-query; empty = none")
+	tokenFile := flags.String("prometheus-token-file", "", "file of the bearer token for -prometheus, which may change; empty = none")
+	authorities := flags.String("prometheus-ca-file", "", "file of the authorities of the certificate of -prometheus; empty = those of the system")
 	elect := flags.Bool("leader-elect", true, "only one of several replicas collects")
 	return func(ctx context.Context) error {
 		if *window < time.Second {
@@ -31,11 +34,13 @@ func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 			return fmt.Errorf("-warm-up is %v; give 0s or more", *warmUp)
 		}
 		if *prometheus != "" {
-			querier, err := collector.Prometheus(*prometheus)
+			querier, err := collector.Prometheus(*prometheus, *tokenFile, *authorities)
 			if err != nil {
-				return fmt.Errorf("-prometheus: %w", err)
+				return err
 			}
 			collecting.Prometheus = querier
+		} else if *tokenFile != "" || *authorities != "" {
+			return errors.New("-prometheus-token-file and -prometheus-ca-file need -prometheus, the URL of a Prometheus")
 		}
 		asker, err := options.asker(ctx)
 		if err != nil {
@@ -54,7 +59,10 @@ func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 		}
 		appended := func(ctx context.Context, request *nodewisev1.AppendProfileRequest) error {
 			return asker.Do(ctx, func(ctx context.Context) error {
-				_, err := options.client.AppendProfile(ctx, request)
+				reply, err := options.client.AppendProfile(ctx, request)
+				if err == nil && reply.GetProfile().GetRevision() == 0 {
+					err = fmt.Errorf("%s does not answer as Nodewise does", options.server)
+				}
 				return err
 			})
 		}

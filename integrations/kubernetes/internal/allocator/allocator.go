@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,7 +76,8 @@ type elastic struct {
 	wish     jobs.Wish                  // limited to what the job allows
 	devices  int32                      // per node
 	pods     []*corev1.Pod
-	selector int // index of its node selector
+	selector int    // index of its node selector
+	queue    string // the quota of Kueue that it counts against; empty = none
 }
 
 // Decide runs one round.
@@ -88,7 +90,11 @@ func (a *Allocator) Decide(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	request := &nodewisev1.ScheduleRequest{Policy: a.Settings.Policy, PolicyState: a.policyState, Cluster: &nodewisev1.Cluster{}}
+	quotas, err := a.quotas(ctx, all)
+	if err != nil {
+		return err
+	}
+	request := &nodewisev1.ScheduleRequest{Policy: a.Settings.Policy, PolicyState: a.policyState, Cluster: &nodewisev1.Cluster{}, Quotas: quotas}
 	for _, pool := range pools {
 		request.Cluster.Pools = append(request.Cluster.Pools, pool.message)
 	}
@@ -186,8 +192,8 @@ func done(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-func ownerOf(pod *corev1.Pod) types.UID {
-	for _, owner := range pod.OwnerReferences {
+func ownerOf(object metav1.Object) types.UID {
+	for _, owner := range object.GetOwnerReferences() {
 		if owner.Controller != nil && *owner.Controller {
 			return owner.UID
 		}

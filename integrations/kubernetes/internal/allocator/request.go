@@ -118,7 +118,7 @@ func selectorsOf(all []*elastic) []labels.Selector {
 // message returns the part of the request about a job.
 func (a *Allocator) message(of *elastic, pools []*pool) *nodewisev1.ScheduleJob {
 	job := &nodewisev1.ScheduleJob{
-		JobId: of.job.Namespace + "/" + of.job.Name, Profile: nodewise.StoredProfile(of.wish.Profile), SubmitTime: timestamppb.New(of.job.CreationTimestamp.Time),
+		JobId: of.job.Namespace + "/" + of.job.Name, Profile: nodewise.StoredProfile(of.wish.Profile), SubmitTime: timestamppb.New(of.job.CreationTimestamp.Time), Queue: of.queue,
 		RemainingSamples: cmp.Or(of.wish.Objective.Samples, unknownWork), RestartCostSeconds: a.Settings.RestartCost.Seconds(), MinimumRunSeconds: a.Settings.MinimumRun.Seconds(),
 	}
 	question := of.wish.Question("", of.devices)

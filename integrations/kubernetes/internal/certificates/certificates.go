@@ -17,40 +17,41 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-const (
-	// Secret holds the certificate. Webhook is the configuration that trusts its authority.
-	Secret  = "nodewise-tls"
-	Webhook = "nodewise"
-	lasts   = 2 * 365 * 24 * time.Hour
-)
+const lasts = 2 * 365 * 24 * time.Hour
 
-// Install creates an authority and a certificate for both services, stores the certificate in the secret, lets the API server trust the
-// authority, and returns the authority. The authority's key is discarded, so both can only be renewed together.
-func Install(ctx context.Context, cluster client.Client, namespace string, hosts []string) (authority []byte, err error) {
-	for _, service := range []string{"nodewise-webhook", "nodewise-extender"} {
+// Install creates an authority and a certificate for both services of a release, stores the certificate in the secret RELEASE-tls, lets the
+// configuration of the webhook trust the authority, and returns the authority. The authority's key is discarded, so both can only be renewed
+// together.
+func Install(ctx context.Context, cluster client.Client, namespace, release string, hosts []string) (authority []byte, err error) {
+	for _, service := range []string{release + "-webhook", release + "-extender"} {
 		hosts = append(hosts, service+"."+namespace+".svc", service+"."+namespace+".svc.cluster.local")
 	}
 	authority, certificate, key, err := Make(hosts)
 	if err != nil {
 		return nil, err
 	}
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: Secret, Namespace: namespace}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: release + "-tls", Namespace: namespace}}
 	if _, err := controllerutil.CreateOrUpdate(ctx, cluster, secret, func() error {
 		secret.Type = corev1.SecretTypeTLS
 		secret.Data = map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key, "ca.crt": authority}
 		return nil
 	}); err != nil {
-		return nil, fmt.Errorf("the secret %s/%s cannot be written: %w", namespace, Secret, err)
+		return nil, fmt.Errorf("the secret %s/%s cannot be written: %w", namespace, secret.Name, err)
 	}
 	webhook := &admissionv1.MutatingWebhookConfiguration{}
-	if err := cluster.Get(ctx, types.NamespacedName{Name: Webhook}, webhook); err != nil {
-		return nil, fmt.Errorf("the webhook's configuration does not exist; apply the manifests first: %w", err)
+	if err := cluster.Get(ctx, types.NamespacedName{Name: release}, webhook); err != nil {
+		extender := types.NamespacedName{Namespace: namespace, Name: release + "-extender"}
+		if apierrors.IsNotFound(err) && cluster.Get(ctx, extender, &corev1.Service{}) == nil {
+			return authority, nil // the extender is installed without the webhook
+		}
+		return nil, fmt.Errorf("the webhook's configuration %s cannot be read; install the webhook or the extender first: %w", release, err)
 	}
 	before := webhook.DeepCopy()
 	for index := range webhook.Webhooks {

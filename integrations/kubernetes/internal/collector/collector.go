@@ -5,9 +5,13 @@ package collector
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/encoding/protojson"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -24,6 +28,7 @@ const (
 	mostLogBytes = int64(8 << 20) // per window
 	mostPending  = 1000           // observations kept while Nodewise does not answer; the oldest are dropped first
 	readTimeout  = 10 * time.Second
+	mostReads    = 32 // at a time
 )
 
 // Collector reads the speed of jobs once in each window.
@@ -78,15 +83,15 @@ func (c *Collector) Collect(ctx context.Context, end time.Time) error {
 	if err != nil {
 		return err
 	}
+	all = slices.DeleteFunc(all, func(each *job) bool { return each.ending })
+	slices.SortStableFunc(all, func(a, b *job) int { return cmp.Compare(a.queries(), b.queries()) }) // a Prometheus that hangs delays queries alone
 	histories := map[types.UID]*history{}
 	for _, each := range all {
-		past := cmp.Or(c.histories[each.uid], &history{})
-		if each.ending {
-			continue
-		}
-		histories[each.uid] = past
-		found, err := c.observe(ctx, each, past, end)
-		c.keep(ctx, past, found, err)
+		histories[each.uid] = cmp.Or(c.histories[each.uid], &history{})
+	}
+	samples, errs := c.observeAll(ctx, all, histories, end)
+	for index, each := range all {
+		c.keep(ctx, histories[each.uid], samples[index], errs[index])
 	}
 	for uid, past := range c.histories {
 		if histories[uid] != nil {
@@ -122,13 +127,13 @@ func (c *Collector) keep(ctx context.Context, past *history, found *Sample, err 
 	}
 }
 
-// send appends pending observations, the oldest first, until Nodewise does not answer.
+// send appends pending observations, the oldest first, until Nodewise does not take them now.
 func (c *Collector) send(ctx context.Context) error {
 	for len(c.pending) > 0 {
 		err := c.Append(ctx, c.pending[0])
-		switch reason := nodewise.ReasonOf(err); {
-		case err == nil || reason == "REQUEST_ID_REUSED": // another collector sent a slightly different observation first
-		case reason == "":
+		switch {
+		case err == nil || nodewise.ReasonOf(err) == "REQUEST_ID_REUSED": // another collector sent a slightly different observation first
+		case later(err):
 			return err
 		default: // Nodewise would refuse it again
 			log.FromContext(ctx).Error(err, "Nodewise refused an observation", "profile", c.pending[0].GetProfileId())
@@ -136,6 +141,40 @@ func (c *Collector) send(ctx context.Context) error {
 		c.pending = c.pending[1:]
 	}
 	return nil
+}
+
+// later reports whether Nodewise may take the same observation later: it does not answer now, is busy, or does not accept the token.
+func later(err error) bool {
+	var failure *nodewise.Error
+	if !errors.As(err, &failure) || failure.Reason == "" {
+		return true
+	}
+	switch failure.Code {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Unauthenticated:
+		return true
+	}
+	return false
+}
+
+// queries returns the number of queries in PromQL that read a job.
+func (j *job) queries() int { return min(len(j.annotations[jobs.Query]), 1) }
+
+// observeAll observes jobs, several at a time: a source that hangs delays other jobs little, and the next window not at all.
+func (c *Collector) observeAll(ctx context.Context, all []*job, histories map[types.UID]*history, end time.Time) ([]*Sample, []error) {
+	ctx, cancel := context.WithTimeout(ctx, max(c.Window/2, readTimeout))
+	defer cancel()
+	samples, errs := make([]*Sample, len(all)), make([]error, len(all))
+	slots := make(chan struct{}, mostReads)
+	var reading sync.WaitGroup
+	for index, each := range all {
+		slots <- struct{}{}
+		reading.Go(func() {
+			samples[index], errs[index] = c.observe(ctx, each, histories[each.uid], end)
+			<-slots
+		})
+	}
+	reading.Wait()
+	return samples, errs
 }
 
 // observe returns the speed of a job in the window that ends now; nil = there is none. A window with another number of pods, a restart or warm-up

@@ -2,11 +2,15 @@ package collector
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +19,8 @@ import (
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
@@ -280,6 +286,69 @@ func TestRayJob(t *testing.T) {
 	w.expect("it has ended, and its pods stay")
 }
 
+// The log of a RayJob is that of the pod that prints what its driver does, in each way to submit it. Else it is the first worker's.
+func TestLogOfARayJob(t *testing.T) {
+	end := begin
+	speeds := map[string]int{"/submitter/driver": 2, "/again/driver": 6, "/head/ray-job-submitter": 3, "/worker/trainer": 4, "/worker/": 5} // steps per second
+	api := http.NewServeMux()
+	api.HandleFunc("GET /api/v1/namespaces/default/pods/{pod}/log", func(writer http.ResponseWriter, request *http.Request) {
+		speed := speeds["/"+request.PathValue("pod")+"/"+request.URL.Query().Get("container")]
+		for second := range 60 {
+			fmt.Fprintf(writer, "%s step %d\n", end.Add(time.Duration(second-60)*time.Second).Format(time.RFC3339Nano), 1000+speed*second)
+		}
+	})
+	serving := httptest.NewServer(api)
+	t.Cleanup(serving.Close)
+	const submitter, foreign = "batch/v1 Job submitted", "batch/v1 Job foreign"
+	for name, test := range map[string]struct {
+		spec, annotations string
+		more              []string
+		expected          float64
+	}{
+		"by default":      {"", "", []string{driver("submitter", submitter, "Running")}, 2},
+		"by a job":        {"submissionMode: K8sJobMode", "", []string{driver("submitter", submitter, "Running")}, 2},
+		"pending":         {"", "", []string{driver("submitter", submitter, "Pending")}, 5},
+		"another's":       {"", "", []string{driver("submitter", foreign, "Running")}, 5},
+		"a container":     {"", ", nodewise.dev/container: driver", []string{driver("submitter", submitter, "Running")}, 2},
+		"worker's":        {"", ", nodewise.dev/container: trainer", []string{driver("submitter", submitter, "Running")}, 4},
+		"sidecar":         {"submissionMode: SidecarMode", "", []string{driver("head", "ray.io/v1 RayCluster cluster", "Running")}, 3},
+		"by HTTP":         {"submissionMode: HTTPMode", "", []string{driver("submitter", submitter, "Running")}, 5},
+		"by another user": {"submissionMode: InteractiveMode", "", nil, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ray := owner("ray.io/v1", "RayJob", "ray", "", profiled+`, nodewise.dev/steps-pattern: 'step (?P<step>\d+)'`+test.annotations,
+				fmt.Sprintf("rayClusterName: cluster, jobId: a, jobStatus: RUNNING, rayJobInfo: {startTime: %q}", begin.Add(-time.Minute).Format(time.RFC3339)))
+			w := newWindows(t, append(test.more, strings.Replace(ray, "status:", "spec: {"+test.spec+"}, status:", 1), pod("worker", "ray.io/v1 RayCluster cluster", "", ""),
+				owner("ray.io/v1", "RayCluster", "cluster", "ray.io/v1 RayJob ray", "", ""), owner("batch/v1", "Job", "submitted", "ray.io/v1 RayJob ray", "", ""),
+				owner("batch/v1", "Job", "foreign", "", "", ""))...)
+			var err error
+			if w.collector.Logs, err = kubernetes.NewForConfig(&rest.Config{Host: serving.URL}); err != nil {
+				t.Fatal(err)
+			}
+			for _, expected := range [][]float64{nil, nil, {test.expected}} { // the first window, the warm-up
+				end = w.end
+				w.expect(name, expected...)
+			}
+			if test.expected != 2 {
+				return
+			}
+			w.remove("Pod", "v1", "submitter")
+			w.write(driver("again", submitter, "Running"))
+			for _, expected := range [][]float64{nil, nil, {6}} {
+				end = w.end
+				w.expect("another submitter prints the log from its beginning", expected...)
+			}
+		})
+	}
+}
+
+// driver is a pod without devices that submits the RayJob "ray".
+func driver(name, of, phase string) string {
+	text := strings.ReplaceAll(pod(name, of, "", "phase: "+phase), "limits: {nvidia.com/gpu: 8}", "")
+	labels := `labels: {batch.kubernetes.io/job-name: ray, ray.io/cluster: cluster, ray.io/node-type: head}, `
+	return strings.NewReplacer("annotations:", labels+"annotations:", "name: trainer", "name: driver").Replace(text)
+}
+
 // answers answers every query alike.
 type answers struct {
 	value model.Value
@@ -323,9 +392,48 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"prometheus:9090", "", "http://", "file:///etc", "http://a b"} {
-		if _, err := Prometheus(wrong); err == nil || !strings.Contains(err.Error(), "URL") {
+		if _, err := Prometheus(wrong, "", ""); err == nil || !strings.Contains(err.Error(), "URL") {
 			t.Error(wrong, err)
 		}
+	}
+	blank := filepath.Join(t.TempDir(), "blank")
+	if err := os.WriteFile(blank, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []struct{ scheme, token, authorities, err string }{
+		{"http", blank, "", "plain text"}, {"https", blank, "", "-prometheus-token-file"}, {"https", blank + "absent", "", "-prometheus-token-file"},
+		{"https", "", blank, "-prometheus-ca-file"}, {"https", "", blank + "absent", "-prometheus-ca-file"},
+	} {
+		if _, err := Prometheus(wrong.scheme+"://prometheus:9090", wrong.token, wrong.authorities); err == nil || !strings.Contains(err.Error(), wrong.err) {
+			t.Error(wrong, err)
+		}
+	}
+}
+
+// The token goes to the Prometheus that the operator names, and not to a server that it redirects to.
+func TestTokenStaysWithPrometheus(t *testing.T) {
+	var received []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		received = append(received, "elsewhere "+request.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	redirecting := httptest.NewTLSServer(http.HandlerFunc(func(writer http.ResponseWriter, request *http.Request) {
+		received = append(received, request.Header.Get("Authorization"))
+		http.Redirect(writer, request, elsewhere.URL, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(redirecting.Close)
+	token, authorities := filepath.Join(t.TempDir(), "token"), filepath.Join(t.TempDir(), "ca.crt")
+	for path, content := range map[string][]byte{token: []byte("secret\n"), authorities: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: redirecting.Certificate().Raw})} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	querier, err := Prometheus(redirecting.URL, token, authorities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := querier.Query(t.Context(), "up", time.Now()); err == nil || !slices.Equal(received, []string{"Bearer secret"}) {
+		t.Error(received, err)
 	}
 }
 

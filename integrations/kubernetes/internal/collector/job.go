@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,6 +32,10 @@ type job struct {
 	pods        []*corev1.Pod // that have devices, by index; the first one is read for all
 	device      string
 	devices     int32 // per pod
+	// driver is the pod, and driverContainer its container, that prints what a RayJob's driver and its workers print; nil = there is none, or the
+	// log is not read.
+	driver          *corev1.Pod
+	driverContainer string
 	// mixed says that a pod does not run, or differs in its devices. ending says that a pod, or a RayJob's training, has succeeded.
 	mixed, ending bool
 }
@@ -88,12 +93,51 @@ func (c *Collector) jobs(ctx context.Context) ([]*job, error) {
 	}
 	var all []*job
 	for _, each := range byUID {
-		if each.annotations[jobs.Profile] != "" && len(each.pods) > 0 {
-			all = append(all, each)
+		if each.annotations[jobs.Profile] == "" || len(each.pods) == 0 {
+			continue
 		}
+		if source, _ := each.source(); source == fromLog && each.owner("RayJob") != nil {
+			if err := c.findDriver(ctx, each); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, each)
 	}
 	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.uid, b.uid) })
 	return all, nil
+}
+
+// findDriver finds the running pod that prints what a RayJob's driver does: Ray forwards the output of its workers to the driver, and writes it to
+// files in their own pods.
+func (c *Collector) findDriver(ctx context.Context, of *job) error {
+	ray, container := of.owner("RayJob"), ""
+	var labels client.MatchingLabels
+	switch textOf(ray, "spec", "submissionMode") {
+	case "", "K8sJobMode": // the first container of KubeRay's submitter
+		labels = client.MatchingLabels{batchv1.JobNameLabel: ray.GetName()}
+	case "SidecarMode":
+		labels, container = client.MatchingLabels{"ray.io/cluster": textOf(ray, "status", "rayClusterName"), "ray.io/node-type": "head"}, "ray-job-submitter"
+	default: // no pod prints it
+		return nil
+	}
+	pods := &corev1.PodList{}
+	if err := c.Cluster.List(ctx, pods, client.InNamespace(ray.GetNamespace()), labels); err != nil {
+		return err
+	}
+	for index := range pods.Items {
+		pod := &pods.Items[index]
+		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
+			continue
+		}
+		owners, err := c.owners(ctx, pod)
+		if err != nil {
+			return err
+		}
+		if len(owners) > 0 && owners[len(owners)-1].GetUID() == ray.GetUID() {
+			of.driver, of.driverContainer = pod, cmp.Or(container, pod.Spec.Containers[0].Name)
+		}
+	}
+	return nil
 }
 
 // owners returns the objects of known kinds that control a pod, the nearest first.
@@ -144,7 +188,7 @@ func (j *job) shape() string {
 		return ""
 	}
 	found := []string{fmt.Sprint(j.restarts())}
-	for _, pod := range j.pods {
+	for _, pod := range j.observed() {
 		found = append(found, string(pod.UID))
 	}
 	if ray := j.owner("RayJob"); ray != nil {
@@ -154,6 +198,14 @@ func (j *job) shape() string {
 		found = append(found, j.annotations[name])
 	}
 	return strings.Join(found, "\n")
+}
+
+// observed returns the pods that an observation rests on. A driver's pod that starts again prints the log from its beginning.
+func (j *job) observed() []*corev1.Pod {
+	if j.driver == nil {
+		return j.pods
+	}
+	return append(slices.Clip(j.pods), j.driver)
 }
 
 // trains reports whether the training runs on all pods. A RayJob's begins after its pods, and ends before them.
@@ -169,7 +221,7 @@ var restartFields = map[string][]string{
 
 // restarts returns the number of restarts that the pods and their owners state.
 func (j *job) restarts() (count int64) {
-	for _, pod := range j.pods {
+	for _, pod := range j.observed() {
 		for _, container := range pod.Status.ContainerStatuses {
 			count += int64(container.RestartCount)
 		}
@@ -189,7 +241,7 @@ func (j *job) begun() time.Time {
 	if ray := j.owner("RayJob"); ray != nil {
 		last = timeOf(ray, "status", "rayJobInfo", "startTime")
 	}
-	for _, pod := range j.pods {
+	for _, pod := range j.observed() {
 		if started := pod.Status.StartTime; started != nil && started.After(last) {
 			last = started.Time
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/api"
 	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
+	"k8s.io/client-go/transport"
 
 	"github.com/nodewise/nodewise/integrations/kubernetes/internal/jobs"
 )
@@ -22,12 +23,31 @@ type Querier interface {
 	Query(ctx context.Context, query string, at time.Time, options ...prometheusv1.Option) (model.Value, prometheusv1.Warnings, error)
 }
 
-// Prometheus returns the API of a Prometheus at a URL.
-func Prometheus(address string) (Querier, error) {
-	if parsed, err := url.Parse(address); err != nil || parsed.Host == "" || !strings.HasPrefix(parsed.Scheme, "http") {
-		return nil, fmt.Errorf("%q is not the URL of a Prometheus; give one such as http://prometheus.monitoring:9090", address)
+// Prometheus returns the API of a Prometheus at a URL. A file holds the bearer token, which is read again every minute and after a refusal; empty =
+// none is sent. Another file holds the authorities of the server's certificate; empty = those of the system.
+func Prometheus(address, tokenFile, authorities string) (Querier, error) {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" || !strings.HasPrefix(parsed.Scheme, "http") {
+		return nil, fmt.Errorf("-prometheus: %q is not the URL of a Prometheus; give one such as http://prometheus.monitoring:9090", address)
 	}
-	found, err := api.NewClient(api.Config{Address: address, RoundTripper: limited{api.DefaultRoundTripper}})
+	sender := &http.Client{}
+	carrier, err := transport.New(&transport.Config{TLS: transport.TLSConfig{CAFile: authorities}})
+	if err != nil {
+		return nil, fmt.Errorf("-prometheus-ca-file: %w", err)
+	}
+	if tokenFile != "" {
+		if parsed.Scheme != "https" {
+			return nil, fmt.Errorf("-prometheus-token-file: the token would be sent in plain text to %s; give -prometheus an https URL", address)
+		}
+		token := transport.NewCachedFileTokenSource(tokenFile)
+		if _, err := token.Token(); err != nil {
+			return nil, fmt.Errorf("-prometheus-token-file: %w", err)
+		}
+		carrier = transport.ResettableTokenSourceWrapTransport(token)(carrier)
+		sender.CheckRedirect = podClient.CheckRedirect // the token is for this server alone
+	}
+	sender.Transport = limited{carrier}
+	found, err := api.NewClient(api.Config{Address: address, Client: sender})
 	if err != nil {
 		return nil, err
 	}

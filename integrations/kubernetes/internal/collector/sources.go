@@ -86,14 +86,18 @@ func (j *job) pattern(steps, evaluation string) (Pattern, error) {
 	return pattern.evaluating(cmp.Or(j.annotations[jobs.Evaluation], evaluation))
 }
 
-// readLog returns the speed according to the log of the first pod in a window.
+// readLog returns the speed according to the log of the first pod in a window; of a RayJob, of its driver, unless the owner names a container of the
+// first pod.
 func (c *Collector) readLog(ctx context.Context, of *job, begin, end time.Time) (*Sample, error) {
 	pattern, err := of.pattern("", "")
 	if err != nil {
 		return nil, err
 	}
-	pod, since, most := of.pods[0], metav1.NewTime(begin), mostLogBytes
-	options := &corev1.PodLogOptions{Container: of.annotations[jobs.Container], SinceTime: &since, Timestamps: true, LimitBytes: &most}
+	pod, container, since, most := of.pods[0], of.annotations[jobs.Container], metav1.NewTime(begin), mostLogBytes
+	if of.driver != nil && (container == "" || container == of.driverContainer) {
+		pod, container = of.driver, of.driverContainer
+	}
+	options := &corev1.PodLogOptions{Container: container, SinceTime: &since, Timestamps: true, LimitBytes: &most}
 	stream, err := c.Logs.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
 	if err != nil {
 		return nil, err

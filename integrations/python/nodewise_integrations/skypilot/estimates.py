@@ -123,7 +123,7 @@ class _Estimates:
                 }
             ),
         )
-        answer = self._adviser.ask(lambda client: client.predict(request))
+        answer = self._adviser.predict(request)
         if isinstance(answer, NoAnswer):
             logger.warning("one hour is assumed for every candidate, because Nodewise does not answer: %s", answer)
             return {}

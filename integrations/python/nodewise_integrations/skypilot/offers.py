@@ -26,7 +26,7 @@ from nodewise_client import (
     objective,
     profile_source,
 )
-from nodewise_integrations.advice import Adviser, NoAdvice, NoAnswer
+from nodewise_integrations.advice import WRONG_ANSWER, Adviser, NoAdvice, NoAnswer
 from nodewise_integrations.skypilot.candidates import (
     TIMEOUT_SECONDS,
     Candidate,
@@ -117,7 +117,7 @@ def choose_offer(
         found = offered[row]
         seconds, cost = advice.chosen.finish_seconds or 0.0, advice.chosen.cost or 0.0
         return _set(task, found, on_spot=False, seconds=seconds, cost=cost, why=advice.why)
-    answer = adviser.ask(lambda client: client.predict(request()))
+    answer = adviser.predict(request)
     if isinstance(answer, NoAnswer):
         return answer
     fitting = [each for each, row in zip(offered, answer, strict=True) if row.answered and not row.excess_memory_bytes]
@@ -214,7 +214,9 @@ def _with_spot(
         return answer
     if answer.choice is None:
         return NoAnswer(NoAdvice.NOTHING_FITS, answer.no_choice_why)
-    row = answer.rows[answer.choice.row]
+    row = next(iter(answer.rows[answer.choice.row :]), None)
+    if row is None or row.name not in names:
+        return WRONG_ANSWER
     found, on_spot = names[row.name]
     mean_seconds = None if row.time_seconds is None else row.time_seconds.mean
     mean_cost = None if row.cost is None else row.cost.mean

@@ -23,6 +23,8 @@ from nodewise_integrations.slurm.wishes import AUTO, Wishes
 
 __all__ = ["Filling", "filled", "table"]
 
+_LONGEST_MINUTES: Final = 366 * 24 * 60
+
 
 @dataclass(frozen=True, slots=True)
 class Filling:
@@ -124,6 +126,9 @@ def _limit(advice: Advice, wishes: Wishes, requests: Requests, lines: list[str])
         lines.append("--time is not changed: a limit ends jobs, and this count lies far beyond the measured runs")
         return []
     minutes = math.ceil(seconds * (1.0 + wishes.margin) / 60.0)
+    if minutes > _LONGEST_MINUTES:
+        lines.append("--time is not changed: at the lower bound of the throughput the work takes more than a year")
+        return []
     work = f"{wishes.samples:,.0f} samples" if wishes.steps is None else f"{wishes.steps:,.0f} steps"
     lines.append(
         f"--time={minutes} (minutes): {work} at the lower bound of the throughput, plus {100 * wishes.margin:.3g} %"
