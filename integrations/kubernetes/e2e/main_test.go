@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -159,12 +158,11 @@ func certify(ctx context.Context) error {
 // reachWebhook configures the address of the webhook, because the services of this cluster lead nowhere.
 func reachWebhook(ctx context.Context) error {
 	for _, name := range []string{"webhook", "extender"} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		address, err := testcluster.FreeAddress()
 		if err != nil {
 			return err
 		}
-		rig.listens[name] = listener.Addr().String()
-		listener.Close()
+		rig.listens[name] = address
 	}
 	found := &admissionv1.MutatingWebhookConfiguration{}
 	if err := rig.kubernetes.Get(ctx, types.NamespacedName{Name: "nodewise"}, found); err != nil {
@@ -181,18 +179,16 @@ func startProcess(ctx context.Context, name string, options ...string) error {
 	if err != nil {
 		return err
 	}
-	health, err := net.Listen("tcp", "127.0.0.1:0")
+	health, err := testcluster.FreeAddress()
 	if err != nil {
 		return err
 	}
-	healthAddress := health.Addr().String()
-	health.Close()
 	log, err := os.Create(filepath.Join(filepath.Dir(rig.KubeConfig), name+".log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	arguments := []string{name, "-kubeconfig", user, "-server", rig.target, "-metrics", "0", "-health", healthAddress}
+	arguments := []string{name, "-kubeconfig", user, "-server", rig.target, "-metrics", "0", "-health", health}
 	if rig.listens[name] != "" {
 		arguments = append(arguments, "-listen", rig.listens[name], "-certificates", filepath.Dir(rig.KubeConfig))
 	}
@@ -209,7 +205,7 @@ func startProcess(ctx context.Context, name string, options ...string) error {
 	}
 	rig.processes[name] = process
 	err = testcluster.Until(ctx, func(context.Context) (bool, error) {
-		reply, err := http.Get("http://" + healthAddress + "/readyz")
+		reply, err := http.Get("http://" + health + "/readyz")
 		if err != nil {
 			return false, err
 		}
@@ -248,7 +244,10 @@ func startScheduler() error {
 func serveNodewise(command string) error {
 	listen := rig.target
 	if listen == "" {
-		listen = "127.0.0.1:0"
+		var err error
+		if listen, err = testcluster.FreeAddress(); err != nil {
+			return err
+		}
 	}
 	process := exec.Command(command, "serve", "--listen", listen, "--http", "off", "--store", "sqlite:"+filepath.Join(filepath.Dir(rig.KubeConfig), "nodewise.db")) // #nosec G204 -- the user's own
 	out, err := process.StdoutPipe()

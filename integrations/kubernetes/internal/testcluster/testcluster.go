@@ -6,10 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -191,4 +194,18 @@ var Definitions = []Module{
 	{"github.com/ray-project/kuberay/ray-operator", "v1.5.0", "h1:KCjCQ7PSsvs9Ke+90CZbbs498nuaIJ/JkXk4vd54EVg=", "config/crd/bases/ray.io_rayclusters.yaml"},
 	{"github.com/kubeflow/trainer/v2", "v2.2.0", "h1:whChZckEtycLo1UKH/M0hiNaCUozbLvf9JrgmMv+TAg=", "manifests/base/crds/trainer.kubeflow.org_clustertrainingruntimes.yaml"},
 	{"github.com/kubeflow/mpi-operator", "v0.6.0", "h1:RzzG03oyQIiHe/SH2k19N+Hp4QkxEsG2l9G1T7US+ys=", "manifests/base/kubeflow.org_mpijobs.yaml"},
+}
+
+// FreeAddress returns an address of loopback that nothing listens on. Its port lies below those that the kernel gives to connections, one of
+// which could take it before the program that shall listen there has started.
+func FreeAddress() (string, error) {
+	var err error
+	for range 100 {
+		port := strconv.Itoa(10_000 + rand.IntN(20_000)) // #nosec G404 -- no secret
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", ":"+port); err == nil {
+			return net.JoinHostPort("127.0.0.1", port), listener.Close()
+		}
+	}
+	return "", err
 }
