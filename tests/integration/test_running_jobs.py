@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 import time
 
 import grpc
@@ -11,6 +13,7 @@ import pytest
 from serving import Stubs
 from typer.testing import CliRunner
 
+from nodewise.runtime.compute.pool import ComputePool
 from nodewise.runtime.embedded_server import EmbeddedServer
 from nodewise.runtime.settings import Settings
 from nodewise_cli.app import app
@@ -195,3 +198,29 @@ def test_what_a_command_lacks_is_named(arguments, word):
     status, _, error = command(*arguments)
     assert status == 2
     assert word in error
+
+
+def test_a_server_that_stops_ends_its_diagnoses(tmp_path, monkeypatch):
+    begun, stopping = threading.Event(), threading.Event()
+    pending: list[str] = []
+
+    def diagnose_slowly(*_arguments: object) -> None:
+        begun.set()
+        stopping.wait(PATIENCE_S)
+
+    async def close(pool: ComputePool) -> None:
+        pending.extend(name for task in asyncio.all_tasks() if "_look" in (name := repr(task.get_coro())))
+        stopping.set()
+        await close_pool(pool)
+
+    close_pool = ComputePool.close
+    monkeypatch.setattr(ComputePool, "close", close)
+    monkeypatch.setattr("nodewise.diagnosis.watching.diagnose_step_times", diagnose_slowly)
+    settings = Settings(store=f"sqlite:{tmp_path / 'store.db'}", scoring=False, learn_interval_s=0, grace_s=1.0)
+    with EmbeddedServer(settings) as server, Stubs(server.target) as stubs:
+        append = profile_service_pb2.AppendProfileRequest(profile_id="team/job", request_id="r", labels={"a": "b"})
+        stubs.profile.AppendProfile(append)
+        stubs.diagnosis.ReportSteps(report(0))
+        assert begun.wait(PATIENCE_S)
+    assert pending == []
+    assert stopping.is_set()

@@ -50,14 +50,16 @@ class StepWatch:
         Store of step times, and writer of labels.
     reads : Executor
         Threads for reads from the disk.
+    tasks : set of Task
+        Running diagnoses; who ends the server cancels them.
     """
 
     compute: Compute[Any]
     store: ProfileStore
     writer: StoreWriter
     reads: Executor
+    tasks: set[asyncio.Task[None]]
     _next_look_s: dict[str, float] = field(default_factory=dict)
-    _looks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def times(self, profile_id: str, since_s: float) -> tuple[StepTimes, StepTimes]:
         """Step times since a time, and the hours."""
@@ -72,8 +74,8 @@ class StepWatch:
         self._next_look_s = {name: at_s for name, at_s in self._next_look_s.items() if at_s > now_s}
         self._next_look_s[profile_id] = now_s + LOOK_EVERY_S
         look = asyncio.create_task(self._look(profile_id, alarm))
-        self._looks.add(look)
-        look.add_done_callback(self._looks.discard)
+        self.tasks.add(look)
+        look.add_done_callback(self.tasks.discard)
 
     async def _look(self, profile_id: str, before: str) -> None:
         """Diagnose the newest windows; lasting slowdowns become a label of the profile."""

@@ -339,6 +339,9 @@ class Application:
         await asyncio.gather(*stops)
         if self.callers is not None:
             self.callers.end()
+        for task in self._resources.tasks:
+            task.cancel()
+        await asyncio.gather(*self._resources.tasks, return_exceptions=True)
         await self._compute.close()
         if self._closing:
             await asyncio.wait(self._closing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -48,6 +49,8 @@ class SharedResources:
         Threads for disk access.
     ahead : callable
         Runs background work.
+    tasks : set of Task
+        Tasks that no caller waits for; the end of the server cancels them.
     """
 
     settings: Settings
@@ -60,6 +63,7 @@ class SharedResources:
     reads: Executor
     answer_cache: AnswerCache
     ahead: Callable[[Callable[[], None]], None]
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -227,7 +231,8 @@ def _late_services(
         from nodewise.diagnosis.watching import StepWatch
         from nodewise.rpc.diagnoses import Diagnoses
 
-        return Diagnoses(sources, compute, StepWatch(compute, resources.store, resources.writer, resources.reads))
+        watch = StepWatch(compute, resources.store, resources.writer, resources.reads, resources.tasks)
+        return Diagnoses(sources, compute, watch)
 
     def evaluations() -> object:
         from nodewise.rpc.evaluations import Evaluations
