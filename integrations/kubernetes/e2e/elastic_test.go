@@ -49,9 +49,10 @@ func TestElasticJobsShare(t *testing.T) {
 		t.Fatal("alone it got", grown, "of 4 nodes")
 	}
 	two := job(t, "elastic-two", "elastic", asks)
-	nodesUntil(t, one, func(nodes int32) bool { return nodes < 4 })
-	nodesUntil(t, two, func(nodes int32) bool { return nodes >= 1 })
-	placed(t, "elastic-two", int(*two.Spec.Parallelism))
+	for _, each := range []*batchv1.Job{one, two} {
+		nodesUntil(t, each, func(nodes int32) bool { return nodes == 2 })
+		placed(t, each.Name, 2)
+	}
 }
 
 // nodesUntil waits until a job's number of nodes meets a condition.
