@@ -150,8 +150,11 @@ func later(err error) bool {
 		return true
 	}
 	switch failure.Code {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Unauthenticated:
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Unauthenticated:
 		return true
+	case codes.ResourceExhausted: // without a delay it is the quota of a namespace that is full, which must not stop the observations of others
+		_, temporary := failure.RetryDelay()
+		return temporary || failure.Reason != "QUOTA_EXCEEDED"
 	}
 	return false
 }

@@ -28,6 +28,8 @@ func TestWhatIsNotTakenIsSentAgain(t *testing.T) {
 		"no answer":       {errors.New("it does not answer as Nodewise does"), true},
 		"its store fails": {fmt.Errorf("no answer from Nodewise: %w", &nodewise.Error{Code: codes.Unavailable, Reason: "STORE_UNAVAILABLE"}), true},
 		"overloaded":      {&nodewise.Error{Code: codes.ResourceExhausted, Reason: "OVERLOADED"}, true},
+		"too many calls":  {nodewise.ProblemError(&nodewisev1.Problem{Reason: "QUOTA_EXCEEDED", RetryDelaySeconds: new(float64)}), true},
+		"full namespace":  {&nodewise.Error{Code: codes.ResourceExhausted, Reason: "QUOTA_EXCEEDED"}, false},
 		"expired token":   {&nodewise.Error{Code: codes.Unauthenticated, Reason: "UNAUTHENTICATED"}, true},
 		"invalid":         {&nodewise.Error{Code: codes.InvalidArgument, Reason: "INVALID_FIELD"}, false},
 		"not allowed":     {&nodewise.Error{Code: codes.PermissionDenied, Reason: "PERMISSION_DENIED"}, false},

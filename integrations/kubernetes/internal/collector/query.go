@@ -37,7 +37,7 @@ func Prometheus(address, tokenFile, authorities string) (Querier, error) {
 	}
 	if tokenFile != "" {
 		if parsed.Scheme != "https" {
-			return nil, fmt.Errorf("-prometheus-token-file: the token would be sent in plain text to %s; give -prometheus an https URL", address)
+			return nil, fmt.Errorf("-prometheus-token-file: the token would be sent in plain text to %s; give -prometheus an https URL", parsed.Redacted())
 		}
 		token := transport.NewCachedFileTokenSource(tokenFile)
 		if _, err := token.Token(); err != nil {
