@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -196,12 +197,19 @@ var Definitions = []Module{
 	{"github.com/kubeflow/mpi-operator", "v0.6.0", "h1:RzzG03oyQIiHe/SH2k19N+Hp4QkxEsG2l9G1T7US+ys=", "manifests/base/kubeflow.org_mpijobs.yaml"},
 }
 
-// FreeAddress returns an address of loopback that nothing listens on. Its port lies below those that the kernel gives to connections, one of
-// which could take it before the program that shall listen there has started.
+// ports is the number of ports that this process has tried, from a port of its own.
+var ports = func() *atomic.Int64 {
+	first := &atomic.Int64{}
+	first.Store(rand.Int64N(20_000)) // #nosec G404 -- no secret
+	return first
+}()
+
+// FreeAddress returns an address of loopback that nothing listens on, and another one at each call. Its port lies below those that the kernel
+// gives to connections, one of which could take it before the program that shall listen there has started.
 func FreeAddress() (string, error) {
 	var err error
 	for range 100 {
-		port := strconv.Itoa(10_000 + rand.IntN(20_000)) // #nosec G404 -- no secret
+		port := strconv.FormatInt(10_000+ports.Add(1)%20_000, 10)
 		var listener net.Listener
 		if listener, err = net.Listen("tcp", ":"+port); err == nil {
 			return net.JoinHostPort("127.0.0.1", port), listener.Close()
