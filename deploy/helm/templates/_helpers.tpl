@@ -29,16 +29,16 @@ app.kubernetes.io/name: nodewise-kubernetes
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
-{{- /* The variables by which its processes reach the server. */}}
+{{- /* The variables by which the processes of nodewise-kubernetes reach the server. */}}
 {{- define "nodewise.integrations.environment" -}}
-{{- $found := dict "NODEWISE_SERVER" (.Values.integrations.server | default (printf "%s.%s.svc:50551" .Release.Name .Release.Namespace)) "NODEWISE_TLS_CA" "/etc/nodewise/server/ca.crt" }}
+{{- $variables := dict "NODEWISE_SERVER" (.Values.integrations.server | default (printf "%s.%s.svc:50551" .Release.Name .Release.Namespace)) "NODEWISE_TLS_CA" "/etc/nodewise/server/ca.crt" }}
 {{- with .Values.settings.authentication }}
-{{- if or (has "tokens" .) (has "jwt" .) }}{{ $_ := set $found "NODEWISE_TOKEN_FILE" "/etc/nodewise/server/token" }}{{ end }}
+{{- if or (has "tokens" .) (has "jwt" .) }}{{ $_ := set $variables "NODEWISE_TOKEN_FILE" "/etc/nodewise/server/token" }}{{ end }}
 {{- end }}
 {{- if dig "tls" "client_authorities" "" .Values.settings }}
-{{- $_ := set $found "NODEWISE_TLS_CERT" "/etc/nodewise/server/tls.crt" }}
-{{- $_ := set $found "NODEWISE_TLS_KEY" "/etc/nodewise/server/tls.key" }}
+{{- $_ := set $variables "NODEWISE_TLS_CERT" "/etc/nodewise/server/tls.crt" }}
+{{- $_ := set $variables "NODEWISE_TLS_KEY" "/etc/nodewise/server/tls.key" }}
 {{- end }}
-{{- range $variable, $value := .Values.integrations.environment }}{{ $_ := set $found $variable $value }}{{ end }}
-{{- toYaml $found }}
+{{- range $variable, $value := .Values.integrations.environment }}{{ $_ := set $variables $variable $value }}{{ end }}
+{{- toYaml $variables }}
 {{- end }}

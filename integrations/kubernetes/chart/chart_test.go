@@ -136,8 +136,11 @@ func TestAValueThatIsNoneIsRefused(t *testing.T) {
 		{"integrations.webhook.failurePolicy=ignore", "/integrations/webhook/failurePolicy"},
 		{"integrations.allocator.arguments={dry-run}", "/integrations/allocator/arguments/0"},
 		{"integrations.extender.environment.GOGC=200", "/integrations/extender/environment/GOGC"},
+		{"integrations.environment.NODEWISE_TOKEN=secret", "/integrations/environment/NODEWISE_TOKEN"},
+		{"integrations.webhook.environment.NODEWISE-TOKEN=secret", "/integrations/webhook/environment"},
 		{"integrations.certificateIssuer.kind=ClusterIssuer", "/integrations/certificateIssuer"},
 		{"integrations.server=nodewise.example.org", "/integrations/server"},
+		{"integrations.server=https://nodewise.example.org:443", "/integrations/server"},
 		{"integrations.server=nodewise.example.org:50551", "integrations.server names a server elsewhere, but no process is enabled"},
 	} {
 		_, err := run(t, "helm", "template", "nodewise", deploy+"helm", "--set", each.set)

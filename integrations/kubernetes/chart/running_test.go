@@ -225,7 +225,7 @@ func TestAReleaseRuns(t *testing.T) {
 	cluster, kubernetes, _ := reach(t)
 	command := cmp.Or(os.Getenv("NODEWISE_COMMAND"), "nodewise")
 	if _, err := exec.LookPath(command); err != nil {
-		t.Skip("skipped: there is no Nodewise server here; NODEWISE_COMMAND is not set, and nodewise is not on the PATH")
+		t.Skip("skipped: there is no Nodewise server here; NODEWISE_COMMAND is not the absolute path of one, and nodewise is not on the PATH")
 	}
 	if err := exec.Command("unshare", "--mount", "--map-root-user", "true").Run(); err != nil {
 		t.Skip("skipped: a process cannot have mounts of its own here: ", err)
