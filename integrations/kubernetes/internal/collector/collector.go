@@ -25,8 +25,9 @@ import (
 )
 
 const (
-	mostLogBytes = int64(8 << 20) // per window
-	mostPending  = 1000           // observations kept while Nodewise does not answer; the oldest are dropped first
+	mostLogBytes = int64(8 << 20)   // per window
+	mostReply    = int64(256 << 10) // bytes of a Prometheus' reply, which takes ten times as much memory; one series has a few thousand
+	mostPending  = 1000             // observations kept while Nodewise does not answer; the oldest are dropped first
 	readTimeout  = 10 * time.Second
 	mostReads    = 32 // at a time
 )

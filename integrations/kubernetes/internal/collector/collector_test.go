@@ -404,8 +404,26 @@ func TestQueries(t *testing.T) {
 		{"http", blank, "", "plain text"}, {"https", blank, "", "-prometheus-token-file"}, {"https", blank + "absent", "", "-prometheus-token-file"},
 		{"https", "", blank, "-prometheus-ca-file"}, {"https", "", blank + "absent", "-prometheus-ca-file"},
 	} {
-		if _, err := Prometheus(wrong.scheme+"://prometheus:9090", wrong.token, wrong.authorities); err == nil || !strings.Contains(err.Error(), wrong.err) {
+		_, err := Prometheus(wrong.scheme+"://me:password@prometheus:9090", wrong.token, wrong.authorities)
+		if err == nil || !strings.Contains(err.Error(), wrong.err) || strings.Contains(err.Error(), "password") {
 			t.Error(wrong, err)
+		}
+	}
+}
+
+// Many queries are read at a time; none may take the memory of all.
+func TestReplyOfPrometheusIsLimited(t *testing.T) {
+	for count, valid := range map[int]bool{1000: true, 10_000: false} {
+		reply := `{"status": "success", "data": {"resultType": "vector", "result": [` + strings.Repeat(`{"metric": {"pod": "a"}, "value": [1, "1"]},`, count-1) + `{"metric": {}, "value": [1, "1"]}]}}`
+		serving := httptest.NewServer(http.HandlerFunc(func(writer http.ResponseWriter, _ *http.Request) { _, _ = writer.Write([]byte(reply)) }))
+		t.Cleanup(serving.Close)
+		querier, err := Prometheus(serving.URL, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = querier.Query(t.Context(), "up", time.Now())
+		if valid && err != nil || !valid && (err == nil || !strings.Contains(err.Error(), "too large")) {
+			t.Error(count, err)
 		}
 	}
 }

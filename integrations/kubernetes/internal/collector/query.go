@@ -54,13 +54,13 @@ func Prometheus(address, tokenFile, authorities string) (Querier, error) {
 	return prometheusv1.NewAPI(found), nil
 }
 
-// limited limits replies: a query may select more series than fit into memory.
+// limited limits replies: the queries that are read at a time may select more series than fit into memory.
 type limited struct{ http.RoundTripper }
 
 func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
 	reply, err := l.RoundTripper.RoundTrip(request)
 	if err == nil {
-		reply.Body = http.MaxBytesReader(nil, reply.Body, mostLogBytes)
+		reply.Body = http.MaxBytesReader(nil, reply.Body, mostReply)
 	}
 	return reply, err
 }
