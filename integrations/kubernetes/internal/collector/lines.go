@@ -78,7 +78,7 @@ func (p Pattern) evaluating(text string) (Pattern, error) {
 // read returns the numbers in lines, and the lines of an evaluation since a time. Lines of a log begin with their time; others are taken as of
 // now.
 func (p Pattern) read(lines io.Reader, timed bool, since, now time.Time) (found []point, evaluated string, err error) {
-	scanner := bufio.NewScanner(lines)
+	scanner, evaluation := bufio.NewScanner(lines), []byte(nil)
 	scanner.Buffer(nil, mostLineBytes)
 	for scanner.Scan() {
 		line, at := scanner.Bytes(), now
@@ -94,7 +94,7 @@ func (p Pattern) read(lines io.Reader, timed bool, since, now time.Time) (found 
 			at, line = written, line[end+1:]
 		}
 		if p.evaluation != nil && p.evaluation.Match(line) && !at.Before(since) && !at.After(now) {
-			evaluated += string(line) + "\n"
+			evaluation = append(append(evaluation, line...), '\n')
 		}
 		match := p.expression.FindSubmatch(line)
 		if match == nil {
@@ -104,7 +104,7 @@ func (p Pattern) read(lines io.Reader, timed bool, since, now time.Time) (found 
 			found = append(found, point{at, value})
 		}
 	}
-	return found, evaluated, scanner.Err()
+	return found, string(evaluation), scanner.Err()
 }
 
 // sample computes the speed from the points within a window; false = there are too few.
