@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -39,14 +38,11 @@ func TestElasticJobsShare(t *testing.T) {
 	}
 	stop()
 	run()
-	grown := nodesUntil(t, one, func(nodes int32) bool { return nodes > 1 })
-	placed(t, "elastic-one", int(grown))
+	nodesUntil(t, one, func(nodes int32) bool { return nodes == 4 })
+	placed(t, "elastic-one", 4)
 	eventOf(t, one, "NodesChanged")
-	if *one.Spec.Completions != grown || one.Annotations["nodewise.dev/chosen-nodes"] != fmt.Sprint(grown) {
+	if *one.Spec.Completions != 4 || one.Annotations["nodewise.dev/chosen-nodes"] != "4" {
 		t.Error(*one.Spec.Completions, one.Annotations)
-	}
-	if grown < 4 {
-		t.Fatal("alone it got", grown, "of 4 nodes")
 	}
 	two := job(t, "elastic-two", "elastic", asks)
 	for _, each := range []*batchv1.Job{one, two} {
@@ -83,16 +79,13 @@ func TestElasticSlices(t *testing.T) {
 	kind.running(t, one, 1)
 	runProcess(t, "allocator", "-policy", "equal-share", "-round", "500ms", "-minimum-run", "0s", "-restart-cost", "1s")
 	found := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: one.GetName(), Namespace: "default"}}
-	nodesUntil(t, found, func(nodes int32) bool { return nodes == 4 })
+	nodesUntil(t, found, func(nodes int32) bool { return nodes == 4 && slices.Equal(slicesOf(t, one, true), []int64{4}) })
 	kind.running(t, one, 4)
 	two := create(t, kind.in(t, "slices", "slices-two", asks))
-	shrunk := nodesUntil(t, found, func(nodes int32) bool { return nodes < 4 })
 	other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: two.GetName(), Namespace: "default"}}
-	grown := nodesUntil(t, other, func(nodes int32) bool { return nodes > 1 })
-	kind.running(t, one, int(shrunk))
-	kind.running(t, two, int(grown))
 	for each, job := range map[*unstructured.Unstructured]*batchv1.Job{one: found, two: other} {
-		nodesUntil(t, job, func(nodes int32) bool { return slices.Equal(slicesOf(t, each, true), []int64{int64(nodes)}) })
+		nodesUntil(t, job, func(nodes int32) bool { return nodes == 2 && slices.Equal(slicesOf(t, each, true), []int64{2}) })
+		kind.running(t, each, 2)
 	}
 }
 

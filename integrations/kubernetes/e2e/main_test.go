@@ -59,7 +59,7 @@ func run(m *testing.M) (int, error) {
 		command = "nodewise"
 	}
 	if _, err := exec.LookPath(command); err != nil {
-		fmt.Println("skipped: there is no Nodewise server here; NODEWISE_COMMAND is not set, and nodewise is not on the PATH")
+		fmt.Println("skipped: there is no Nodewise server here; NODEWISE_COMMAND is not the absolute path of one, and nodewise is not on the PATH")
 		return 0, nil
 	}
 	if _, err := testcluster.Program(); err != nil {
