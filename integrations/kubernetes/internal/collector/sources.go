@@ -3,6 +3,7 @@ package collector
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"math"
@@ -122,8 +123,8 @@ type reading struct {
 	name string
 	// steps is the number of steps in one of a count; 0 = the number is no count.
 	steps float64
-	// evaluated are the lines of evaluations. There was one if they change.
-	evaluated string
+	// evaluated is the digest of the lines of evaluations, which may be megabytes. There was one if they change.
+	evaluated [sha256.Size]byte
 }
 
 // leastCounted and leastTook are the least difference of a count that is converted to a speed, and of its times, which may be whole seconds.
@@ -209,7 +210,7 @@ func (p Pattern) present(lines io.Reader, now time.Time) (*reading, error) {
 	if err != nil || len(points) == 0 {
 		return nil, err
 	}
-	found := &reading{point: points[0], name: p.name, evaluated: evaluated}
+	found := &reading{point: points[0], name: p.name, evaluated: sha256.Sum256([]byte(evaluated))}
 	switch {
 	case p.name == stepNumber:
 		found.steps = 1
