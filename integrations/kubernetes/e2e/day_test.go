@@ -294,7 +294,11 @@ func (p *play) run(t *testing.T, job *playing) {
 	if !known {
 		t.Error(job.Name, "was not measured on", devices)
 	}
-	go setPhase(t, pods, corev1.PodRunning)
+	running := make(chan struct{})
+	go func() {
+		setPhase(t, pods, corev1.PodRunning)
+		close(running)
+	}()
 	time.AfterFunc(p.wall(seconds), func() {
 		p.mutex.Lock()
 		job.started, job.ended = started, time.Now()
@@ -307,6 +311,7 @@ func (p *play) run(t *testing.T, job *playing) {
 				t.Error(err)
 			}
 		} else {
+			<-running
 			setPhase(t, pods, corev1.PodSucceeded)
 		}
 		if !p.Kueue {

@@ -214,7 +214,8 @@ def _with_spot(
         return answer
     if answer.choice is None:
         return NoAnswer(NoAdvice.NOTHING_FITS, answer.no_choice_why)
-    row = next(iter(answer.rows[answer.choice.row :]), None)
+    chosen = answer.choice.row
+    row = answer.rows[chosen] if 0 <= chosen < len(answer.rows) else None
     if row is None or row.name not in names:
         return WRONG_ANSWER
     found, on_spot = names[row.name]
