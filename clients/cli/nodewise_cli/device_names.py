@@ -23,22 +23,8 @@ _WORD: Final = re.compile(r"[A-Za-z0-9.]+")
 _FORM: Final = re.compile(r"^(sxm|pcie)\d?$")
 _PLURAL: Final = re.compile(r"(?<=\d)s\b")
 _MAKERS: Final = (
-    {
-        "nvidia",
-        "geforce",
-        "tesla",
-        "amd",
-        "instinct",
-        "intel",
-        "google",
-        "cloud",
-        "aws",
-        "amazon",
-        "azure",
-        "gcp",
-        "hgx",
-    }
-    | {"gpu", "gpus", "tpu", "card", "cards", "graphics", "accelerator", "edition"}
+    {"nvidia", "geforce", "tesla", "amd", "instinct", "intel", "google", "cloud", "aws", "amazon", "azure", "gcp"}
+    | {"gpu", "gpus", "tpu", "card", "cards", "graphics", "accelerator", "edition", "hgx"}
     | {"hbm2", "hbm2e", "hbm3", "hbm3e"}
 )
 """Words that tell no devices apart."""

@@ -150,7 +150,8 @@ def test_published_models_are_known_by_name_and_no_other_is(name: str, model: st
 
 
 def test_formats_and_frameworks() -> None:
-    assert [read_format(each) for each in ("bfloat16", "float16", "bf16")] == ["bf16", "fp16", "bf16"]
+    formats = ("bfloat16", "float16", "bf16", "torch.bfloat16", "16-mixed")
+    assert [read_format(each) for each in formats] == ["bf16", "fp16", "bf16", "bf16", "fp16"]
     frameworks = ("FSDP2", "Hugging Face Transformers", "Accelerate + DeepSpeed", "Megatron-LM")
     assert [read_framework(each) for each in frameworks] == ["pytorch", "pytorch", "deepspeed", "Megatron-LM"]
 
@@ -163,6 +164,7 @@ def test_formats_and_frameworks() -> None:
             {"device": "8xH100", "nodes": 2, "devices_per_node": 4},
             {"device": "H100", "nodes": 2, "devices_per_node": 4},
         ),
+        ({"device": "16xH100", "devices": 16}, {"device": "H100", "devices": 16}),
         ({"device": "H100-80GB", "devices": "8xH100"}, {"device": "H100-80GB", "devices": 8}),
         ({"framework": "fsdp", "zero_stage": None}, {"framework": "pytorch", "zero_stage": 3}),
         ({"model": "01-ai/Yi-34B"}, {"model": {"name": "01-ai/Yi-34B"}}),
@@ -181,6 +183,7 @@ def test_a_plan_takes_the_devices_of_a_node_beside_their_name() -> None:
     [
         {"device": "H100", "devices": "8xA100"},
         {"device": "8xH100", "nodes": 2, "devices_per_node": 2},
+        *({"device": f"{count}xH100", "devices": 4} for count in (0, 8)),
         {"deadline_h": "30m"},
         *({name: True} for name in ("nodes", "micro_batch", "tokens", "zero_stage", "frozen_weights", "deadline_h")),
     ],

@@ -44,14 +44,13 @@ ProfileName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]
 _NOT_BOOLEAN: Final = BeforeValidator(read_number)
 Counts: TypeAlias = Annotated[int | Annotated[str, BeforeValidator(read_counts)], _NOT_BOOLEAN]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=1 << 30), _NOT_BOOLEAN]
-Hours: TypeAlias = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False), _NOT_BOOLEAN]
+_Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False), _NOT_BOOLEAN]
+Hours: TypeAlias = _Positive
 """No text with a scale: 30m would be 30 million hours."""
-Amount: TypeAlias = Annotated[Hours, BeforeValidator(read_amount)]
+Amount: TypeAlias = Annotated[_Positive, BeforeValidator(read_amount)]
 _NUMBER_OR_TEXT: Final = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
 Size: TypeAlias = Annotated[Amount, _NUMBER_OR_TEXT]
-Link: TypeAlias = Annotated[
-    float, Field(gt=0, le=1e18, allow_inf_nan=False), BeforeValidator(read_link), _NUMBER_OR_TEXT
-]
+Link: TypeAlias = Annotated[_Positive, BeforeValidator(read_link), _NUMBER_OR_TEXT]
 Format: TypeAlias = Annotated[Name, BeforeValidator(read_format)]
 Framework: TypeAlias = Annotated[Name, BeforeValidator(read_framework)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _NOT_BOOLEAN]
@@ -125,13 +124,18 @@ def _with_devices(others: dict[str, Any], count: int, device: str, *, is_total: 
     ValueError
         If the others contradict it.
     """
-    name = "devices" if is_total and not {"nodes", "devices"} & set(others) else "devices_per_node"
-    named, per_node, nodes = (others.get(key) for key in ("device", "devices_per_node", "nodes"))
-    if isinstance(named, str) and catalogue_key(device) not in catalogue_key(named):
-        raise ValueError(f"{count} x {device} contradicts device {named}: state one of them")
+    named, per_node, nodes, total = (others.get(key) for key in ("device", "devices_per_node", "nodes", "devices"))
+    name = "devices" if is_total and nodes is None and total in (None, count, str(count)) else "devices_per_node"
     in_all = per_node * nodes if isinstance(per_node, int) and isinstance(nodes, int) else per_node
-    if name == "devices_per_node" and per_node is not None and count not in (per_node, in_all):
-        raise ValueError(f"{count} x {device} contradicts devices_per_node {per_node}: state one of them")
+    other = ""
+    if isinstance(named, str) and catalogue_key(device) not in catalogue_key(named):
+        other = f"device {named}"
+    elif name == "devices_per_node" and per_node is not None and str(count) not in (str(per_node), str(in_all)):
+        other = f"devices_per_node {per_node}"
+    elif name == "devices_per_node" and isinstance(total, int) and (count < 1 or total % count):
+        other = f"devices {total}"
+    if other:
+        raise ValueError(f"{count} x {device} contradicts {other}: state one of them")
     return {"device": device, name: count} | others
 
 

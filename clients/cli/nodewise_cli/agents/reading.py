@@ -52,6 +52,8 @@ _FORMATS: Final = {
     "float32": "fp32",
     "float": "fp32",
     "float8": "fp8",
+    "bf16mixed": "bf16",
+    "16mixed": "fp16",
 }
 _PYTORCH: Final = ("fsdp", "huggingface", "transformers", "accelerate", "trl", "lightning", "torch", "axolotl", "hf")
 """How the names of libraries begin that train by PyTorch itself."""
@@ -110,7 +112,7 @@ def read_link(value: Any) -> Any:
         is_bytes = unit.startswith(("B", "bytes")) and not unit.casefold().startswith(_BITS)
         scale = (1024.0 if match[3] else 1e3) ** _PREFIXES[match[2].casefold()]
         value = float(match[1]) * scale / (1.0 if is_bytes else 8.0)
-    value = read_amount(read_number(value))
+    value = read_amount(value)
     if isinstance(value, int | float) and 0 < value < SLOWEST_LINK:
         raise ValueError(f"must be bytes/s, or such as 100 Gb/s or 12.5 GB/s, found {value:g} bytes/s")
     return value
@@ -119,7 +121,8 @@ def read_link(value: Any) -> Any:
 @_of_text
 def read_format(text: str) -> str:
     """A number format by its short name."""
-    return _FORMATS.get("".join(letter for letter in text.casefold() if letter.isalnum()), text)
+    letters = "".join(letter for letter in text.casefold() if letter.isalnum())
+    return _FORMATS.get(letters.removeprefix("torch"), text)
 
 
 @_of_text
