@@ -29,11 +29,11 @@ def best_interval_steps(
     """Steps between saves that minimise the mean time or cost, and that mean.
 
     Runs that fail count as never done. Intervals that part the work into whole numbers of equal segments are compared,
-    from one segment to saves that take half of the time. Losses at a constant rate have a closed form
-    (`best_interval_s`), attempts on new machines an exact one (`intervals.best_segments`). ``look`` is called now and
-    then; what it raises ends the search.
+    from one segment to saves that take half of the time, at most one a step. Losses at a constant rate have a closed
+    form (`best_interval_s`), attempts on new machines an exact one (`intervals.best_segments`). ``look`` is called now
+    and then; what it raises ends the search.
     """
-    most = max(1.0, job.ideal_s / max(job.checkpoints.stall_s, SHORTEST * job.ideal_s))
+    most = max(1.0, min(job.steps, job.ideal_s / max(job.checkpoints.stall_s, SHORTEST * job.ideal_s)))
 
     def mean(segments: int) -> float:
         saves = replace(job.checkpoints, interval_steps=job.steps / segments)

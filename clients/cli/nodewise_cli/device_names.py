@@ -24,7 +24,7 @@ _FORM: Final = re.compile(r"^(sxm|pcie)\d?$")
 _PLURAL: Final = re.compile(r"(?<=\d)s\b")
 _MAKERS: Final = (
     {"nvidia", "geforce", "tesla", "amd", "instinct", "intel", "google", "cloud", "aws", "amazon", "azure", "gcp"}
-    | {"gpu", "gpus", "tpu", "card", "cards", "graphics", "accelerator", "edition"}
+    | {"gpu", "gpus", "tpu", "card", "cards", "graphics", "accelerator", "edition", "hgx"}
     | {"hbm2", "hbm2e", "hbm3", "hbm3e"}
 )
 """Words that tell no devices apart."""
@@ -85,7 +85,7 @@ def device_named(name: str, devices: Iterable[Device]) -> tuple[Device, str]:
         off = [abs(size / 1e9 / float(memory[1]) - 1.0) for size, _, _ in alike]
         right = [(each, of) for each, of in zip(off, alike, strict=True) if each < SAME_MEMORY]
     else:
-        right = [(size, of) for of in alike for size in of[:1]]
+        right = [(of[0], of) for of in alike]
     if right:
         _, (_, device, known_name) = min(right, key=lambda each: each[0])
         return device, known_name

@@ -211,6 +211,18 @@ def test_long_runs_save_as_often_as_short_ones() -> None:
     assert 0.5 * young_s(3.0, 10_800.0) < steps < 2.0 * young_s(3.0, 10_800.0)
 
 
+def test_saves_that_cost_nothing_are_at_most_one_a_step() -> None:
+    job = Job(
+        steps=20.0,
+        groups=(Group(count=1, lifetime=exponential(10.0, provenance=STATED), replacement_s=(0.0,), price_per_h=1.0),),
+        speeds=np.array([0.0, 1.0]),
+        reaction=synchronous(1.0),
+        checkpoints=Checkpoints(seconds=0.0),
+    )
+    steps, _ = best_interval_steps(job, objective="time", runs=20)
+    assert 1.0 <= steps <= 2.0
+
+
 def test_walks_stop_where_the_record_ends_and_where_nothing_runs() -> None:
     done = finish_s([0.0, 100.0], [1.0, 0.0], [50.0, 100.0, 101.0])
     np.testing.assert_array_equal(done, [50.0, 100.0, np.inf])

@@ -14,8 +14,10 @@ from nodewise_cli.agents.reading import (
     read_format,
     read_framework,
     read_link,
+    read_number,
     read_recomputation,
 )
+from nodewise_cli.device_names import catalogue_key
 from nodewise_cli.inputs.objectives import Rule
 from nodewise_client import Recomputation
 
@@ -39,17 +41,19 @@ __all__ = [
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._+/()-]{0,63}$")]
 """A word of a catalogue: no text that an agent could take for an instruction."""
 ProfileName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._~/-]{0,127}$")]
-Counts: TypeAlias = int | Annotated[str, BeforeValidator(read_counts)]
-Count: TypeAlias = Annotated[int, Field(ge=1, le=1 << 30)]
-Amount: TypeAlias = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False), BeforeValidator(read_amount)]
+_NOT_BOOLEAN: Final = BeforeValidator(read_number)
+Counts: TypeAlias = Annotated[int | Annotated[str, BeforeValidator(read_counts)], _NOT_BOOLEAN]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=1 << 30), _NOT_BOOLEAN]
+_Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False), _NOT_BOOLEAN]
+Hours: TypeAlias = _Positive
+"""No text with a scale: 30m would be 30 million hours."""
+Amount: TypeAlias = Annotated[_Positive, BeforeValidator(read_amount)]
 _NUMBER_OR_TEXT: Final = WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
 Size: TypeAlias = Annotated[Amount, _NUMBER_OR_TEXT]
-Link: TypeAlias = Annotated[
-    float, Field(gt=0, le=1e18, allow_inf_nan=False), BeforeValidator(read_link), _NUMBER_OR_TEXT
-]
+Link: TypeAlias = Annotated[_Positive, BeforeValidator(read_link), _NUMBER_OR_TEXT]
 Format: TypeAlias = Annotated[Name, BeforeValidator(read_format)]
 Framework: TypeAlias = Annotated[Name, BeforeValidator(read_framework)]
-Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _NOT_BOOLEAN]
 
 
 UNUSUAL: Final = 1e9
@@ -112,6 +116,29 @@ Unit: TypeAlias = Literal[
 ]
 
 
+def _with_devices(others: dict[str, Any], count: int, device: str, *, is_total: bool) -> dict[str, Any]:
+    """Arguments with devices written as one, such as 8xA100: all, or those of a node where another number is stated.
+
+    Raises
+    ------
+    ValueError
+        If the others contradict it.
+    """
+    named, per_node, nodes, total = (others.get(key) for key in ("device", "devices_per_node", "nodes", "devices"))
+    name = "devices" if is_total and nodes is None and total in (None, count, str(count)) else "devices_per_node"
+    in_all = per_node * nodes if isinstance(per_node, int) and isinstance(nodes, int) else per_node
+    other = ""
+    if isinstance(named, str) and catalogue_key(device) not in catalogue_key(named):
+        other = f"device {named}"
+    elif name == "devices_per_node" and per_node is not None and str(count) not in (str(per_node), str(in_all)):
+        other = f"devices_per_node {per_node}"
+    elif name == "devices_per_node" and isinstance(total, int) and (count < 1 or total % count):
+        other = f"devices {total}"
+    if other:
+        raise ValueError(f"{count} x {device} contradicts {other}: state one of them")
+    return {"device": device, name: count} | others
+
+
 class JobQuestion(Arguments):
     """A job, and how it runs."""
 
@@ -121,19 +148,18 @@ class JobQuestion(Arguments):
         """A model by its name or size alone, devices whose number is written beside their name, and FSDP's stage."""
         if not isinstance(values, dict):
             return values
-        values = dict(values)
+        values = {key: value for key, value in values.items() if value is not None}
         model = values.get("model")
-        names = [name for name in ("device", "devices") if isinstance(values.get(name), str)]
         if "fsdp" in str(values.get("framework")).casefold():
             values = {"zero_stage": FULL_SHARDING} | values
         if isinstance(model, str):
-            values["model"] = {"parameters" if model[:1].isdigit() else "name": model}
-        for name in names if "devices" in cls.model_fields else ():
-            counted = count_and_device(values[name])
+            values["model"] = {"parameters" if model[:1].isdigit() and "/" not in model else "name": model}
+        for name in ("device", "devices") if "devices" in cls.model_fields else ("device",):
+            text = values.get(name)
+            counted = count_and_device(text) if isinstance(text, str) else None
             if counted is not None:
-                count, device = counted
-                others = {key: value for key, value in values.items() if key != name and value is not None}
-                values = {"device": device, "devices_per_node" if "nodes" in others else "devices": count} | others
+                others = {key: value for key, value in values.items() if key != name}
+                values = _with_devices(others, *counted, is_total="devices" in cls.model_fields)
         return values
 
     model: Model | None = _says("The model: this, `profile` or `measured` must be given.", {"parameters": "7B"})
@@ -166,7 +192,9 @@ class JobQuestion(Arguments):
     context_parallel: Count | None = _says("Parts that each sequence is split into.", 2)
     expert_parallel: Count | None = _says("Parts that the experts are split into.", 8)
     sequence_parallel: bool | None = _says("Also split layer norms along the sequence.")
-    zero_stage: Annotated[int, Field(ge=0, le=3)] | None = _says("Stage of ZeRO; 3 is FSDP's full sharding.", 3)
+    zero_stage: Annotated[int, Field(ge=0, le=3), _NOT_BOOLEAN] | None = _says(
+        "Stage of ZeRO; 3 is FSDP's full sharding.", 3
+    )
     recompute: Annotated[Recomputation, BeforeValidator(read_recomputation)] | None = _says(
         "Recomputation of activations (gradient checkpointing: full). Default: the least that fits.", "full"
     )
@@ -184,7 +212,7 @@ class _Work(Arguments):
     epochs: Amount | None = _says("Work in epochs, of a profile that has the size of its data set.", 90)
     price_per_device_hour: Amount | None = _says("Price of one device (GPU) for an hour.", 2.0)
     price_per_node_hour: Amount | None = _says("Price of one node for an hour, instead.", 98.32)
-    deadline_h: Amount | None = _says("Hours until the run must be done.", 72)
+    deadline_h: Hours | None = _says("Hours until the run must be done.", 72)
 
 
 class PredictQuestion(JobQuestion, _Scale, _Work):
@@ -225,7 +253,7 @@ class DiagnoseQuestion(Arguments):
     """Arguments of `diagnose`."""
 
     profile: ProfileName = Field(description="Profile with traces or step times.", examples=["team-a/llama"])
-    since_h: Amount | None = _says("Running job: diagnose the step times of so many hours. Default: its traces.", 1)
+    since_h: Hours | None = _says("Running job: diagnose the step times of so many hours. Default: its traces.", 1)
 
 
 class SuggestQuestion(JobQuestion, _Scale):

@@ -15,9 +15,11 @@ from typing import Any, Final
 
 __all__ = ["KnownModel", "known_model", "known_models"]
 
-_PART: Final = re.compile(r"[a-z]+|\d+(?:\.\d+)?(?:x\d+)?[a-z]*")
-_VARIANT: Final = re.compile(r"base|beta|chat|deduped|hf|instruct|it|preview|pt|v|\d+(\.\d+)?k?")
-"""What may end a name without another architecture: Llama-2-7b-chat-hf, Mistral-7B-Instruct-v0.3."""
+_PART: Final = re.compile(r"\bv\d+(?:\.\d+)?|[a-z]+|\d+(?:\.\d+)?(?:x\d+)?[a-z]*")
+_VARIANT: Final = re.compile(r"base|beta|chat|deduped|hf|instruct|it|preview|pt|v\d+(\.\d+)?|\d+k|\d{4}")
+"""What may end a name without another architecture: Llama-2-7b-chat-hf, Mistral-7B-Instruct-v0.3. A number alone may be
+a size.
+"""
 _MAKERS: Final = frozenset({"meta", "facebook", "google", "openai"})
 
 

@@ -13,11 +13,15 @@ __all__ = [
     "read_format",
     "read_framework",
     "read_link",
+    "read_number",
     "read_recomputation",
 ]
 
 ResultT = TypeVar("ResultT")
-_AMOUNT: Final = re.compile(r"(\d[\d,_]{0,20}(?:\.\d{1,9})?(?:e\+?\d{1,2})?)\s*([a-z]*)", re.IGNORECASE)
+_AMOUNT: Final = re.compile(
+    r"((?:[1-9]\d{0,2}(?:[,_]\d{3})+|\d{1,21})(?:\.\d{1,9})?(?:e\+?\d{1,2}$)?)\s*([a-z]*)", re.IGNORECASE
+)
+"""Commas part thousands alone: 1,5 may mean 1.5."""
 _SCALES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12} | {
     "thousand": 1e3,
     "million": 1e6,
@@ -26,10 +30,15 @@ _SCALES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12} | {
 }
 LONGEST: Final = 64
 """Characters of a name with a number beside it."""
-_LINK: Final = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmgt]?)i?(b(?:it)?s?(?:ps|/s|/sec)?|bytes/s|be)", re.IGNORECASE)
+_LINK: Final = re.compile(
+    r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)(b(?:it)?s?(?:ps|/s|/sec)?|bytes/s|be)", re.IGNORECASE
+)
 SLOWEST_LINK: Final = 1e6
 """Bytes/s of a node, at least: less was meant in another unit."""
-_PREFIXES: Final = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_PREFIXES: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+"""Powers of 1000, or of 1024."""
+_BITS: Final = ("bit", "be")
+"""How units begin that count bits however they are written: GBit/s, 10GBE."""
 _EXPERTS: Final = re.compile(r"\d+\s*x\s*\d+(\.\d+)?\s*b", re.IGNORECASE)
 _COUNTS: Final = re.compile(r"[0-9pow][0-9pow,: -]{0,63}")
 _COUNTED: Final = (
@@ -43,6 +52,8 @@ _FORMATS: Final = {
     "float32": "fp32",
     "float": "fp32",
     "float8": "fp8",
+    "bf16mixed": "bf16",
+    "16mixed": "fp16",
 }
 _PYTORCH: Final = ("fsdp", "huggingface", "transformers", "accelerate", "trl", "lightning", "torch", "axolotl", "hf")
 """How the names of libraries begin that train by PyTorch itself."""
@@ -51,6 +62,18 @@ _PYTORCH: Final = ("fsdp", "huggingface", "transformers", "accelerate", "trl", "
 def _of_text(read: Callable[[str], ResultT]) -> Callable[[Any], Any]:
     """A reader of texts that leaves other values as they are."""
     return lambda value: read(value.strip()) if isinstance(value, str) else value
+
+
+def read_number(value: Any) -> Any:
+    """A value as it is, unless it is true or false, which Python takes for 1 and 0.
+
+    Raises
+    ------
+    ValueError
+    """
+    if isinstance(value, bool):
+        raise ValueError(f"must be a number, found {str(value).casefold()}")  # noqa: TRY004
+    return value
 
 
 @_of_text
@@ -75,7 +98,7 @@ def read_amount(text: str) -> float:
 
 
 def read_link(value: Any) -> Any:
-    """Bytes/s of a bandwidth, also of one such as 100 Gb/s, 12.5 GB/s or 10GbE; a capital B counts bytes.
+    """Bytes/s of a bandwidth, also of one such as 100 Gb/s, 12.5 GB/s or 10GbE; a capital B alone counts bytes.
 
     Raises
     ------
@@ -83,8 +106,12 @@ def read_link(value: Any) -> Any:
     """
     match = _LINK.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is not None:
-        is_bytes = match[3].startswith(("B", "bytes"))
-        value = float(match[1]) * _PREFIXES[match[2].casefold()] / (1.0 if is_bytes else 8.0)
+        unit = match[4]
+        if unit == "BPS":
+            raise ValueError(f"must be in Gb/s or GB/s, found {value!r}, which may mean either")
+        is_bytes = unit.startswith(("B", "bytes")) and not unit.casefold().startswith(_BITS)
+        scale = (1024.0 if match[3] else 1e3) ** _PREFIXES[match[2].casefold()]
+        value = float(match[1]) * scale / (1.0 if is_bytes else 8.0)
     value = read_amount(value)
     if isinstance(value, int | float) and 0 < value < SLOWEST_LINK:
         raise ValueError(f"must be bytes/s, or such as 100 Gb/s or 12.5 GB/s, found {value:g} bytes/s")
@@ -94,14 +121,17 @@ def read_link(value: Any) -> Any:
 @_of_text
 def read_format(text: str) -> str:
     """A number format by its short name."""
-    return _FORMATS.get("".join(letter for letter in text.casefold() if letter.isalnum()), text)
+    letters = "".join(letter for letter in text.casefold() if letter.isalnum())
+    return _FORMATS.get(letters.removeprefix("torch"), text)
 
 
 @_of_text
 def read_framework(text: str) -> str:
-    """A framework, where libraries that train by PyTorch itself are pytorch."""
+    """A framework, where libraries that train by PyTorch itself are pytorch, unless DeepSpeed trains for them."""
     letters = "".join(letter for letter in text.casefold() if letter.isalnum())
-    return "pytorch" if letters.startswith(_PYTORCH) else text
+    if not letters.startswith(_PYTORCH):
+        return text
+    return "deepspeed" if "deepspeed" in letters else "pytorch"
 
 
 @_of_text

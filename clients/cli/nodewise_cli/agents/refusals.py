@@ -99,6 +99,9 @@ def explain_arguments(error: ValidationError, names: Collection[str] = ()) -> st
         if each["loc"][-1:] == ("int",):  # one of the kinds that the argument may have; the other says what is wrong
             continue
         parts = [part for part in each["loc"] if isinstance(part, int) or part.isidentifier()]
+        if not each["loc"]:
+            lines.append(f"Wrong arguments: {quote(each['msg'].removeprefix('Value error, '), 160)}")
+            continue
         place = quote(".".join(map(str, parts)) or str(each["loc"]), 80)
         if each["type"] == "extra_forbidden":
             lines.append(f"Wrong argument {place}: {_instead_of(str(parts[-1]) if parts else '', names)}")
