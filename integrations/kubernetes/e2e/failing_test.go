@@ -97,15 +97,7 @@ func TestCollectorWithoutNodewise(t *testing.T) {
 	if found := observations(t.Context(), t, "team/unsent"); len(found.GetStepsPerSecond()) != 3 {
 		t.Fatal(found)
 	}
-	signalServer(syscall.SIGSTOP)
-	stopped := true
-	resume := func() {
-		if stopped {
-			stopped = false
-			signalServer(syscall.SIGCONT)
-		}
-	}
-	t.Cleanup(resume)
+	resume := pauseServer(t)
 	runProcess(t, "collector", options...)
 	logged(t, "collector", "no answer from Nodewise", 2)
 	resumed := float64(time.Now().Unix())

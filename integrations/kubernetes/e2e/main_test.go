@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -280,6 +281,15 @@ func signalServer(signal syscall.Signal) {
 	for _, process := range family(rig.server.Process.Pid) {
 		_ = syscall.Kill(process, signal)
 	}
+}
+
+// pauseServer stops Nodewise's processes until the returned function is called, or the test ends.
+func pauseServer(t *testing.T) (resume func()) {
+	t.Helper()
+	signalServer(syscall.SIGSTOP)
+	resume = sync.OnceFunc(func() { signalServer(syscall.SIGCONT) })
+	t.Cleanup(resume)
+	return resume
 }
 
 func family(process int) []int {

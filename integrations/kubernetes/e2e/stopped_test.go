@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -17,15 +16,7 @@ func TestNodewiseIsStopped(t *testing.T) {
 	}
 	known := job(t, "before", "stopped", asks("team/stopped"))
 	placed(t, "before", int(*known.Spec.Parallelism))
-	signalServer(syscall.SIGSTOP) // it hangs, which is worse than that it is gone
-	stopped := true
-	resume := func() {
-		if stopped {
-			stopped = false
-			signalServer(syscall.SIGCONT)
-		}
-	}
-	t.Cleanup(resume)
+	resume := pauseServer(t) // it hangs, which is worse than that it is gone
 	begun := time.Now()
 	first := job(t, "first-after", "stopped", asks("team/unknown"))
 	waited := time.Since(begun)

@@ -70,6 +70,7 @@ def read_number(value: Any) -> Any:
     Raises
     ------
     ValueError
+        It is true or false; pydantic reports this kind of error alone.
     """
     if isinstance(value, bool):
         raise ValueError(f"must be a number, found {str(value).casefold()}")  # noqa: TRY004

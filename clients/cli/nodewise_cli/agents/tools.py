@@ -180,7 +180,7 @@ def _suggest(client: Client, arguments: SuggestQuestion, _timeout_s: float) -> F
             **goal_of(ObjectiveOptions()),
         )
         result = client.suggest_measurements(request)
-    _check(is_answer=result.basis is not None and result.basis.estimator != "")
+    _require_answer(is_answer=result.basis is not None and result.basis.estimator != "")
     runs = result.suggestions
     answer = FullAnswer("No measurement is needed.", suggest_view.document(result), assumed=asked.assumed)
     if runs:
@@ -292,7 +292,7 @@ def _record(client: Client, arguments: Record, _timeout_s: float) -> FullAnswer:
     assert isinstance(asked.job.profile, ProfileContent)
     name = arguments.profile or ""
     profile = client.append_profile(AppendProfileRequest(profile_id=name, content=asked.job.profile))
-    _check(is_answer=profile.revision > 0)
+    _require_answer(is_answer=profile.revision > 0)
     count = len(arguments.measured or ())
     return FullAnswer(
         f"Stored {count_of(count, 'run')} in {quote(name)}, revision {profile.revision:,}.",
@@ -328,7 +328,7 @@ def _prediction(
         result = client.predict(PredictRequest(profile=job.source, ranges=ranges, **goal))
     best = 0 if result.recommendation is None else result.recommendation.row
     numbers = [row.steps_per_second or 0.0 for row in result if row.answered]
-    _check(is_answer=0 <= best < len(result) and all(0.0 < number < math.inf for number in numbers))
+    _require_answer(is_answer=0 <= best < len(result) and all(0.0 < number < math.inf for number in numbers))
     unit = unit_of(result, job.counts, job.tokens_per_sample(client))
     price = getattr(arguments, "price_per_device_hour", None)
     rows = [row_of(row, asked.memory_bytes, unit.tokens_per_sample, price) for row in result]
@@ -339,7 +339,7 @@ def _prediction(
     return result, unit, rows
 
 
-def _check(*, is_answer: bool) -> None:
+def _require_answer(*, is_answer: bool) -> None:
     """Refuse a reply that answers nothing, such as that of another program."""
     if not is_answer:
         raise CommandError("the server's answer does not fit the question: another program may listen at its address")

@@ -47,7 +47,7 @@ func allocatorCommand(flags *flag.FlagSet) func(context.Context) error {
 			err = asker.Do(ctx, func(ctx context.Context) error {
 				reply, err = options.client.Schedule(ctx, request)
 				if err == nil && !slices.EqualFunc(request.GetJobs(), reply.GetAllocations(), isAbout) {
-					err = fmt.Errorf("%s does not answer as Nodewise does", options.server)
+					err = fmt.Errorf("%s does not answer as Nodewise does: another program may listen there; correct -server", options.server)
 				}
 				return err
 			})

@@ -61,7 +61,7 @@ func collectorCommand(flags *flag.FlagSet) func(context.Context) error {
 			return asker.Do(ctx, func(ctx context.Context) error {
 				reply, err := options.client.AppendProfile(ctx, request)
 				if err == nil && reply.GetProfile().GetRevision() == 0 {
-					err = fmt.Errorf("%s does not answer as Nodewise does", options.server)
+					err = fmt.Errorf("%s does not answer as Nodewise does: another program may listen there; correct -server", options.server)
 				}
 				return err
 			})
