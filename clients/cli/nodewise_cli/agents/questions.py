@@ -231,6 +231,7 @@ def _check_training(arguments: JobQuestion) -> None:
     Raises
     ------
     InputError
+        Frozen weights without their share, nothing to train, or epochs of a data set of unknown size.
     """
     frozen, rank = arguments.frozen_weights, arguments.adapter_rank
     if arguments.frozen_weight_bits is not None and frozen is None and rank is None:

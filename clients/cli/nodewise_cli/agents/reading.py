@@ -84,7 +84,7 @@ def read_amount(text: str) -> float:
     Raises
     ------
     ValueError
-        Saying what would be right.
+        It is no number with a known scale, or the size of a mixture of experts.
     """
     if _EXPERTS.match(text):
         raise ValueError(
@@ -104,6 +104,7 @@ def read_link(value: Any) -> Any:
     Raises
     ------
     ValueError
+        It is no bandwidth, may mean bits or bytes, or is too slow for the link of a node.
     """
     match = _LINK.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is not None:
@@ -142,6 +143,7 @@ def read_counts(text: str) -> str:
     Raises
     ------
     ValueError
+        The text is no number, list or range.
     """
     if _COUNTS.fullmatch(text) is None:
         raise ValueError(f"must be a number, a list such as 8,16 or a range such as 1-16, found {text!r}")
